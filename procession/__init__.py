@@ -1,0 +1,3 @@
+"""procession: the control protocol of a multiprocess inference executor, as tables that are checked and run."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,1 @@
+"""The machines: pure tables, no clock, thread, process, socket or torch."""

@@ -1,0 +1,1 @@
+"""The processes: operating-system facts become events, effects become system calls."""

@@ -1,0 +1,1 @@
+"""What must hold: composed models, properties, the explorer, and trace validation."""
