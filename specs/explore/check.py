@@ -1,0 +1,227 @@
+"""Judge properties on a model: one search for all of them, then a verdict each.
+
+Theory of operation
+-------------------
+1. Invariants, witnesses and twins are watches of one search; whatever needs the graph is judged on it afterwards.
+2. A violation found is a violation, whether or not the search was complete. Nothing else but a `sometimes` that was
+   met survives an incomplete search: it is *not established*.
+3. After its own verdict, a property that was not violated answers for its twin: never met in a complete search, and it
+   is violated as vacuous; not met in an incomplete one, and it is not established.
+4. With `symmetry`, states are searched modulo ``model.canonical``. Fairness classes may name ranks, which reduction
+   renames from step to step, so `eventually` and `leads_to` are judged on a second search, of the full graph.
+5. A violation that the search met first ends it if `first_violation` is set (for mutants, where one kill is enough).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import replace
+from time import perf_counter
+from typing import Generic, TypeVar
+
+from .counterexample import Counterexample
+from .liveness import find_irrecoverable, find_lasso, find_stall
+from .model import Model, canonical_of
+from .path import Path, Step
+from .property import Kind, Property
+from .report import Explored, Outcome, Report
+from .search import Limits, Progress, Watch, search
+from .verdict import Verdict
+
+S = TypeVar("S", bound=Hashable)
+
+_INVARIANTS = (Kind.ALWAYS, Kind.NEVER)
+
+
+def check(
+    model: Model[S],
+    properties: Sequence[Property[S]],
+    limits: Limits | None = None,
+    progress: Callable[[Progress], None] | None = None,
+    symmetry: bool = False,
+    first_violation: bool = False,
+) -> Report:
+    """Explore `model` and judge each property.
+
+    Raises ValueError if two properties share a name, or if symmetry is asked of a model without ``canonical``;
+    ModelError if the model or a predicate raises.
+    """
+    reject_duplicates(properties)
+    canonical = canonical_of(model) if symmetry else None
+    if symmetry and canonical is None:
+        raise ValueError(f"{model.name} has no canonical form: it cannot be searched modulo symmetry")
+    began = perf_counter()
+    fair = [p for p in properties if p.kind.needs_fairness]
+    passes = [(list(properties), canonical)]
+    if canonical is not None and fair:
+        passes = [([p for p in properties if not p.kind.needs_fairness], canonical), (fair, None)]
+    outcomes: dict[str, Outcome] = {}
+    explored = []
+    for asked, form in passes:
+        run = _Check(model, asked, limits, progress, form, first_violation)
+        explored.append(run.explored)
+        for prop in asked:
+            outcomes[prop.name] = run.judge(prop)
+            if first_violation and outcomes[prop.name].verdict is Verdict.VIOLATED:
+                run.decided = True
+    ordered = tuple(outcomes[p.name] for p in properties)
+    return Report(model.name, ordered, tuple(explored), seconds=perf_counter() - began)
+
+
+def reject_duplicates(properties: Sequence[Property[S]]) -> None:
+    """Raise ValueError if two properties share a name."""
+    names = [p.name for p in properties]
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"two properties are named {name!r}")
+
+
+class _Check(Generic[S]):
+    """One search and the verdicts drawn from it."""
+
+    def __init__(
+        self,
+        model: Model[S],
+        properties: Sequence[Property[S]],
+        limits: Limits | None,
+        progress: Callable[[Progress], None] | None,
+        canonical: Callable[[S], S] | None,
+        first_violation: bool,
+    ) -> None:
+        self.model = model
+        self.decided = False
+        watches: list[Watch[S]] = []
+        self.watch_of: dict[tuple[str, str], int] = {}
+        for p in properties:
+            if p.kind in _INVARIANTS or p.kind is Kind.SOMETIMES:
+                self.watch_of[p.name, "predicate"] = len(watches)
+                watches.append(
+                    Watch(p.predicate, p.kind is not Kind.ALWAYS, first_violation and p.kind in _INVARIANTS)
+                )
+            if p.twin is not None:
+                self.watch_of[p.name, "twin"] = len(watches)
+                watches.append(Watch(p.twin))
+        kinds = {p.kind for p in properties}
+        self.space = search(
+            model,
+            watches,
+            limits=limits,
+            progress=progress,
+            edges=any(kind.needs_edges for kind in kinds),
+            canonical=canonical,
+            stop_at_deadlock=first_violation and Kind.NO_DEADLOCK in kinds,
+        )
+        space = self.space
+        self.explored = Explored(
+            "search" if canonical is None else "search modulo symmetry",
+            len(space.states),
+            space.transitions,
+            space.depth,
+            space.seconds,
+            space.truncated,
+        )
+
+    def judge(self, prop: Property[S]) -> Outcome:
+        began = perf_counter()
+        outcome = self._twin(prop, self._own(prop))
+        return replace(outcome, seconds=perf_counter() - began)
+
+    def _own(self, prop: Property[S]) -> Outcome:
+        if prop.kind is Kind.SOMETIMES:
+            return self._sometimes(prop)
+        found = None if self.decided and prop.kind.needs_edges else self._violation(prop)
+        if found is not None:
+            return found
+        if self.decided and prop.kind.needs_edges:
+            return self._outcome(prop, Verdict.NOT_ESTABLISHED, "not looked at: another property is violated")
+        return self._no_violation(prop)
+
+    def _violation(self, prop: Property[S]) -> Outcome | None:
+        space = self.space
+        if prop.kind.needs_fairness:
+            lasso = find_lasso(space, prop.predicate, prop.premise)
+            if lasso is None:
+                return None
+            after = f"after {len(lasso.stem.steps)} steps"
+            ending = f"repeats {len(lasso.cycle)} steps" if lasso.cycle else "rests"
+            return self._violated(
+                prop, f"{after} a fair run {ending} without the goal", lasso.stem, lasso.cycle
+            )
+        bad, why = self._bad_state(prop)
+        if bad is None:
+            return None
+        path = space.path_to(bad)
+        return self._violated(prop, f"after {len(path.steps)} steps {why}", path)
+
+    def _bad_state(self, prop: Property[S]) -> tuple[int | None, str]:
+        space = self.space
+        match prop.kind:
+            case Kind.ALWAYS:
+                return space.matches[self.watch_of[prop.name, "predicate"]], "it is false"
+            case Kind.NEVER:
+                return space.matches[self.watch_of[prop.name, "predicate"]], "it happens"
+            case Kind.NO_DEADLOCK:
+                return space.deadlock, "nothing can move, where no run may end"
+            case Kind.NO_STALL:
+                return find_stall(space), "nothing is bound to move, where no run may end"
+            case Kind.RECOVERABLE:
+                return find_irrecoverable(space, prop.predicate), "no path leads to the goal any more"
+        raise AssertionError(f"{prop.kind} is not judged by a state")
+
+    def _sometimes(self, prop: Property[S]) -> Outcome:
+        found = self.space.matches[self.watch_of[prop.name, "predicate"]]
+        if found is None:
+            if self.space.truncated:
+                return self._no_violation(prop)
+            reason = f"it happens in none of {len(self.space.states):,} states"
+            return self._outcome(prop, Verdict.VIOLATED, reason)
+        path = self.space.path_to(found)
+        reason = f"it happens after {len(path.steps)} steps"
+        run = counterexample(self.model, prop, reason, path)
+        return self._outcome(prop, Verdict.HOLDS, reason, witness=run)
+
+    def _twin(self, prop: Property[S], outcome: Outcome) -> Outcome:
+        if prop.twin is None or outcome.verdict is Verdict.VIOLATED:
+            return outcome
+        if self.space.matches[self.watch_of[prop.name, "twin"]] is not None:
+            return outcome
+        if self.space.truncated:
+            reason = f"{outcome.reason}; and its twin was not met"
+            return replace(outcome, verdict=Verdict.NOT_ESTABLISHED, reason=reason)
+        reason = f"vacuous: its twin is met in none of {len(self.space.states):,} states"
+        return replace(outcome, verdict=Verdict.VIOLATED, reason=reason)
+
+    def _no_violation(self, prop: Property[S]) -> Outcome:
+        states = f"{len(self.space.states):,} states"
+        if self.space.truncated is None:
+            return self._outcome(prop, Verdict.HOLDS, f"in all {states}")
+        what = "it does not happen" if prop.kind is Kind.SOMETIMES else "no violation"
+        reason = f"{what} in {states}, but the search is incomplete: {self.space.truncated}"
+        return self._outcome(prop, Verdict.NOT_ESTABLISHED, reason)
+
+    def _violated(
+        self, prop: Property[S], reason: str, path: Path[S], cycle: tuple[Step, ...] | None = None
+    ) -> Outcome:
+        run = counterexample(self.model, prop, reason, path, cycle)
+        return self._outcome(prop, Verdict.VIOLATED, reason, run)
+
+    def _outcome(
+        self,
+        prop: Property[S],
+        verdict: Verdict,
+        reason: str,
+        run: Counterexample | None = None,
+        witness: Counterexample | None = None,
+    ) -> Outcome:
+        return Outcome(prop.name, prop.kind, prop.sentence, verdict, reason, self.explored, run, witness)
+
+
+def counterexample(
+    model: Model[S], prop: Property[S], reason: str, path: Path[S], cycle: tuple[Step, ...] | None = None
+) -> Counterexample:
+    """Put a path, and the cycle that follows it, into words."""
+    states = list(path.states)
+    for step in cycle or ():
+        states.append(list(model.actions(states[-1]))[step.index][1])
+    words = tuple(map(model.describe, states))
+    return Counterexample(model.name, prop.name, prop.sentence, reason, path.start, path.steps, cycle, words)
