@@ -7,7 +7,7 @@ Theory of operation:
 2. `apply` takes a state and one event for the aggregate or one member, and gives the next state and the steps taken:
    the event's own, then every step that the coupling brings about, to a fixed point.
 3. The result depends on nothing but (state, slot, event, chosen row), so it is remembered: at run time a step is one
-   look-up.
+   look-up. The memory has a bound: N ranks answer in 2^N orders, and an executor runs for months.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from .table import Table
 from .vocabulary import Effect, Event, Identity, State
 
 AGGREGATE = -1
+MEMORY = 1 << 14  # remembered steps a cluster, about 1 kB each
 
 
 class Step(NamedTuple):
@@ -66,7 +67,7 @@ class Cluster:
                 found.append(f"{row.quantity}({row.watched.name}) does not watch this cluster's own machine")
             elif watched is None or not row.states <= set(watched.states):
                 found.append(f"{row.quantity}({row.watched.name}) names states that the machine lacks")
-            if target is None or row.then not in set(target.events):
+            if target is None or not isinstance(row.then, target.events):  # by class: see lint
                 found.append(f"{row.then.value!r} is no event of the machine that would get it")
             elif any(
                 alternative.conditions or alternative.unless
@@ -131,6 +132,8 @@ class Cluster:
         key = (state, slot, event, choice)
         known = self._memo.get(key)
         if known is None:
+            if len(self._memo) >= MEMORY:
+                self._memo.clear()
             known = self._memo[key] = self._compute(state, slot, event, choice)
         return known
 

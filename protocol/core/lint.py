@@ -1,9 +1,9 @@
 """What a table must satisfy to be imported at all.
 
-Every fault is found, not only the first. Checked: words (declared states, events, effects; each with a sentence),
-reachability, that final states have no way out and others have one, dead events, that the rows of one (state, event)
-neither overlap nor leave a hole whatever their guards say, and the waiting rule: each waiting state leaves on
-message, death, cancel and deadline.
+Every fault is found, not only the first. Checked: words (declared states, events, effects; each with a sentence of
+its own), reachability, that final states have no way out and others have one, dead events, that the rows of one
+(state, event) neither overlap nor leave a hole whatever their guards say, and the waiting rule: each waiting state
+leaves on message, death, cancel and deadline.
 """
 
 from __future__ import annotations
@@ -26,8 +26,13 @@ def faults(table: Table) -> list[str]:
 
 
 def _words(table: Table) -> list[str]:
+    from .table import Row
+
     found = []
-    states, events, effects = set(table.states), set(table.events), set(table.effects)
+    states = set(table.states)
+    for name, state in table.states.__members__.items():
+        if name != state.name:  # to an enum, two names for one value are one member
+            found.append(f"{name} means what {state.name} means: the two are one")
     words: list[State | Event | Effect] = [*table.states, *table.events, *table.effects]
     for word in words:
         if not word.meaning.strip().endswith("."):
@@ -37,15 +42,24 @@ def _words(table: Table) -> list[str]:
         if named.value != named.name.lower():
             found.append(f"{type(named).__name__}.{named.name} is spelt {named.value!r}")
     for row in table.rows:
+        if row.keys() != Row.__annotations__.keys():
+            unknown_keys = sorted(row.keys() - Row.__annotations__.keys())
+            missing_keys = sorted(Row.__annotations__.keys() - row.keys())
+            if unknown_keys:
+                found.append(f"a row has keys that no row has: {', '.join(unknown_keys)}")
+            if missing_keys:
+                found.append(f"a row lacks keys: {', '.join(missing_keys)}")
+            continue
         unknown: list[State | Event | Effect] = [state for state in row["source"] if state not in states]
         if row["dest"] is not None and row["dest"] not in states:
             unknown.append(row["dest"])
-        if row["trigger"] not in events:
+        # By class, not by value: another machine's event that is spelt the same is equal, and of another kind.
+        if not isinstance(row["trigger"], table.events):
             unknown.append(row["trigger"])
-        unknown += [effect for effect in row["after"] if effect not in effects]
+        unknown += [effect for effect in row["after"] if not isinstance(effect, table.effects)]
         found += [f"{_text(row)}: {word!r} is not declared" for word in unknown]
         for guard in (*row["conditions"], *row["unless"]):
-            if not callable(guard) or guard.__name__ == "<lambda>":
+            if not callable(guard) or getattr(guard, "__name__", "<lambda>") == "<lambda>":
                 found.append(f"{_text(row)}: a guard must be a named function, not {guard!r}")
     for state in (table.initial, *table.final, *table.waits):
         if state not in states:
@@ -127,4 +141,4 @@ def _waits(table: Table) -> list[str]:
 def _text(row: Row) -> str:
     sources = "|".join(state.name for state in row["source"])
     dest = "(stays)" if row["dest"] is None else row["dest"].name
-    return f"{sources} --{row['trigger'].value}--> {dest}"
+    return f"{sources} --{row['trigger']}--> {dest}"
