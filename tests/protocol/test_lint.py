@@ -95,7 +95,6 @@ def faults(rows: Sequence[Row] = SOUND, **changes: Any) -> list[str]:
     try:
         door(rows, **changes)
     except TableError as error:
-        assert error.table == "door"
         return list(error.faults)
     return []
 
@@ -148,7 +147,7 @@ def test_an_undeclared_word(row: Row, fault: str) -> None:
 )
 def test_a_word_of_another_machine_that_is_spelt_the_same(row: Row, fault: str) -> None:
     """Events and effects are strings, and equal if spelt alike; yet another machine's `knock` is of another kind."""
-    assert OtherOn.KNOCK == DoorOn.KNOCK
+    assert str(OtherOn.KNOCK) == DoorOn.KNOCK
     assert faults([*SOUND, row]) == [fault]
 
 
@@ -218,7 +217,7 @@ class Twins(State):
 
 
 def test_two_states_with_the_same_sentence() -> None:
-    assert Twins.LOCKED is Twins.SHUT
+    assert list(Twins) == [Twins.SHUT]
     assert faults([], states=Twins, initial=Twins.SHUT, final=frozenset({Twins.SHUT}), waits={}) == [
         "LOCKED means what SHUT means: the two are one"
     ]
@@ -320,15 +319,16 @@ def test_a_hole_in_guards() -> None:
 )
 def test_a_wait_that_lacks_an_exit(trigger: Event, kind: str) -> None:
     rows = [*without(trigger), on(DoorOn.KNOCK, Door.AJAR, Door.SHUT)]
-    start = {"initial": Door.AJAR, "waits": {Door.SHUT: ALL_EXITS}}
+    start: dict[str, Any] = {"initial": Door.AJAR, "waits": {Door.SHUT: ALL_EXITS}}
     assert faults(rows, **start) == [f"SHUT waits and has no way out on {kind}"]
     # Expecting the event and staying is no way out.
     assert faults([*rows, *stay(Door.SHUT, trigger)], **start) == [f"SHUT waits and has no way out on {kind}"]
 
 
 def test_a_wait_that_lacks_all() -> None:
-    start = {"waits": {Door.GONE: ALL_EXITS}}
-    assert faults(**start) == ["GONE waits and has no way out on cancel, deadline, death, message"]
+    assert faults(waits={Door.GONE: ALL_EXITS}) == [
+        "GONE waits and has no way out on cancel, deadline, death, message"
+    ]
 
 
 def test_a_narrow_wait_needs_a_reason() -> None:
