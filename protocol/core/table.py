@@ -128,7 +128,8 @@ class Table:
         self, state: State, event: Event, own: Identity | None = None, message: Identity | None = None
     ) -> Compiled:
         """The row that applies. Raises `IllegalEventError` if there is none."""
-        return self.alternatives[state, event][self.select(state, event, own, message)]
+        index = self.select(state, event, own, message)  # first: it refuses what has no row
+        return self.alternatives[state, event][index]
 
     def allowed(self, state: State) -> list[Event]:
         """The events that `state` has rows for."""
