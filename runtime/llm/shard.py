@@ -51,7 +51,7 @@ class Matrix:
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """One layer's part on one rank; norms are [hidden] float32."""
+    """One layer's part on one rank; norms are [hidden] float32, times sqrt(hidden)."""
 
     attention_norm: torch.Tensor
     qkv: Matrix
@@ -79,6 +79,9 @@ def load_shard(weights: Weights, layout: Layout, dtype: torch.dtype) -> Shard:
     def vector(name: str) -> torch.Tensor:
         return torch.from_numpy(weights.read(name)[0]).clone()
 
+    def norm_weight(name: str) -> torch.Tensor:
+        return vector(name) * sizes.hidden**0.5
+
     def layer(number: int) -> Layer:
         prefix = f"blk.{number}."
         queries = _features(layout.share(sizes.heads), sizes.head_dim)
@@ -98,17 +101,17 @@ def load_shard(weights: Weights, layout: Layout, dtype: torch.dtype) -> Shard:
         down = Matrix(sizes.hidden, len(inner), dtype)
         down.fill(0, weights, prefix + "ffn_down.weight", hidden, inner)
         return Layer(
-            vector(prefix + "attn_norm.weight"),
+            norm_weight(prefix + "attn_norm.weight"),
             qkv,
             attention_output,
-            vector(prefix + "ffn_norm.weight"),
+            norm_weight(prefix + "ffn_norm.weight"),
             gate_up,
             down,
         )
 
     norm = head = None
     if layout.is_last_stage:
-        norm = vector("output_norm.weight")
+        norm = norm_weight("output_norm.weight")
         head = Matrix(_head_rows(sizes, layout.tensor_parallel), sizes.hidden, dtype)
         name = "output.weight" if weights.has("output.weight") else "token_embd.weight"  # a tied head
         head.fill(0, weights, name, layout.share(sizes.vocabulary))
