@@ -5,6 +5,7 @@ The public names are those below. Start with `check`; a model is described in `m
 
 from .check import check
 from .counterexample import Counterexample, replay
+from .graph import Graph
 from .model import Label, Model, ModelError
 from .path import Path, ReplayError, Step, walk
 from .property import (
@@ -20,16 +21,21 @@ from .property import (
     sometimes,
 )
 from .report import Explored, Outcome, Report, junit
-from .search import Edges, Limits, Progress, Space, Watch, search
+from .search import Limits, Progress, Watch, search
+from .simulate import random_walk, simulate
+from .space import Edges, LiftError, Space
+from .symmetry import gate
 from .verdict import Judgement, Verdict, worst
 
 __all__ = [
     "Counterexample",
     "Edges",
     "Explored",
+    "Graph",
     "Judgement",
     "Kind",
     "Label",
+    "LiftError",
     "Limits",
     "Model",
     "ModelError",
@@ -46,14 +52,17 @@ __all__ = [
     "always",
     "check",
     "eventually",
+    "gate",
     "junit",
     "leads_to",
     "never",
     "no_deadlock",
     "no_stall",
+    "random_walk",
     "recoverable",
     "replay",
     "search",
+    "simulate",
     "sometimes",
     "walk",
     "worst",

@@ -138,6 +138,8 @@ class Handshake:
     def canonical(self, state: State) -> State:
         """Sort within the ranks already collected and within those not yet, never across: see symmetry.py."""
         phase, at, crashes, workers = state
+        if phase >= UP:
+            return phase, at, crashes, tuple(sorted(workers))
         ranks = (*sorted(workers[:at]), workers[at], *sorted(workers[at + 1 :]))
         return phase, at, crashes, ranks
 

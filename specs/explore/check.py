@@ -7,8 +7,8 @@ Theory of operation
    met survives an incomplete search: it is *not established*.
 3. After its own verdict, a property that was not violated answers for its twin: never met in a complete search, and it
    is violated as vacuous; not met in an incomplete one, and it is not established.
-4. With `symmetry`, states are searched modulo ``model.canonical``. Fairness classes may name ranks, which reduction
-   renames from step to step, so `eventually` and `leads_to` are judged on a second search, of the full graph.
+4. With `symmetry`, states are searched modulo ``model.canonical``; properties of paths, and findings whose path is not
+   one of the model, are judged on a second search, of the full graph (symmetry.py says why).
 5. A violation that the search met first ends it if `first_violation` is set (for mutants, where one kill is enough).
 """
 
@@ -21,11 +21,12 @@ from typing import Generic, TypeVar
 
 from .counterexample import Counterexample
 from .liveness import find_irrecoverable, find_lasso, find_stall
-from .model import Model, canonical_of
+from .model import Model, ModelError, canonical_of, moves
 from .path import Path, Step
 from .property import Kind, Property
 from .report import Explored, Outcome, Report
-from .search import Limits, Progress, Watch, search
+from .search import FIRST_VIOLATION, Limits, Progress, Watch, search
+from .space import LiftError
 from .verdict import Verdict
 
 S = TypeVar("S", bound=Hashable)
@@ -51,21 +52,40 @@ def check(
     if symmetry and canonical is None:
         raise ValueError(f"{model.name} has no canonical form: it cannot be searched modulo symmetry")
     began = perf_counter()
-    fair = [p for p in properties if p.kind.needs_fairness]
-    passes = [(list(properties), canonical)]
-    if canonical is not None and fair:
-        passes = [([p for p in properties if not p.kind.needs_fairness], canonical), (fair, None)]
     outcomes: dict[str, Outcome] = {}
     explored = []
-    for asked, form in passes:
-        run = _Check(model, asked, limits, progress, form, first_violation)
+    in_full = list(properties)
+    unlifted: dict[str, LiftError] = {}
+    if canonical is not None:
+        in_full = [p for p in properties if p.kind.needs_full_graph]
+        reduced = [p for p in properties if p not in in_full]
+        run = _Check(model, reduced, limits, progress, canonical, first_violation)
         explored.append(run.explored)
-        for prop in asked:
-            outcomes[prop.name] = run.judge(prop)
-            if first_violation and outcomes[prop.name].verdict is Verdict.VIOLATED:
-                run.decided = True
+        for p in reduced:
+            try:
+                outcomes[p.name] = run.judge(p)
+            except LiftError as error:
+                in_full.append(p)
+                unlifted[p.name] = error
+    if in_full or canonical is None:
+        run = _Check(model, in_full, limits, progress, None, first_violation)
+        explored.append(run.explored)
+        for p in in_full:
+            outcomes[p.name] = run.judge(p)
+            if p.name in unlifted and run.explored.truncated is None:
+                _convict(model, p, outcomes[p.name], unlifted[p.name])
     ordered = tuple(outcomes[p.name] for p in properties)
     return Report(model.name, ordered, tuple(explored), seconds=perf_counter() - began)
+
+
+def _convict(model: Model[S], p: Property[S], outcome: Outcome, error: LiftError) -> None:
+    """The reduced search had found a state that decides `p`; so must a complete full one, or the form is unsound."""
+    decided = Verdict.HOLDS if p.kind is Kind.SOMETIMES else Verdict.VIOLATED
+    if outcome.verdict is not decided:
+        raise ModelError(
+            f"{model.name}: its canonical form is unsound: {p.name} is {decided} modulo symmetry, "
+            f"and {outcome.verdict} in the full search"
+        ) from error
 
 
 def reject_duplicates(properties: Sequence[Property[S]]) -> None:
@@ -89,7 +109,7 @@ class _Check(Generic[S]):
         first_violation: bool,
     ) -> None:
         self.model = model
-        self.decided = False
+        self.first_violation = first_violation
         watches: list[Watch[S]] = []
         self.watch_of: dict[tuple[str, str], int] = {}
         for p in properties:
@@ -112,6 +132,7 @@ class _Check(Generic[S]):
             stop_at_deadlock=first_violation and Kind.NO_DEADLOCK in kinds,
         )
         space = self.space
+        self.decided = space.truncated == FIRST_VIOLATION
         self.explored = Explored(
             "search" if canonical is None else "search modulo symmetry",
             len(space.states),
@@ -124,17 +145,15 @@ class _Check(Generic[S]):
     def judge(self, prop: Property[S]) -> Outcome:
         began = perf_counter()
         outcome = self._twin(prop, self._own(prop))
+        self.decided = self.decided or (self.first_violation and outcome.verdict is Verdict.VIOLATED)
         return replace(outcome, seconds=perf_counter() - began)
 
     def _own(self, prop: Property[S]) -> Outcome:
         if prop.kind is Kind.SOMETIMES:
             return self._sometimes(prop)
-        found = None if self.decided and prop.kind.needs_edges else self._violation(prop)
-        if found is not None:
-            return found
         if self.decided and prop.kind.needs_edges:
             return self._outcome(prop, Verdict.NOT_ESTABLISHED, "not looked at: another property is violated")
-        return self._no_violation(prop)
+        return self._violation(prop) or self._no_violation(prop)
 
     def _violation(self, prop: Property[S]) -> Outcome | None:
         space = self.space
@@ -147,35 +166,41 @@ class _Check(Generic[S]):
             return self._violated(
                 prop, f"{after} a fair run {ending} without the goal", lasso.stem, lasso.cycle
             )
-        bad, why = self._bad_state(prop)
+        bad, why, shows = self._bad_state(prop)
         if bad is None:
             return None
-        path = space.path_to(bad)
+        path = space.path_to(bad, shows)
         return self._violated(prop, f"after {len(path.steps)} steps {why}", path)
 
-    def _bad_state(self, prop: Property[S]) -> tuple[int | None, str]:
-        space = self.space
+    def _bad_state(self, prop: Property[S]) -> tuple[int | None, str, Callable[[S], bool] | None]:
+        """The first bad state, what is bad about it, and (if a reduced graph may decide it) how a state shows that."""
+        space, model, predicate = self.space, self.model, prop.predicate
         match prop.kind:
             case Kind.ALWAYS:
-                return space.matches[self.watch_of[prop.name, "predicate"]], "it is false"
+                return self._match(prop), "it is false", lambda s: not predicate(s)
             case Kind.NEVER:
-                return space.matches[self.watch_of[prop.name, "predicate"]], "it happens"
+                return self._match(prop), "it happens", predicate
             case Kind.NO_DEADLOCK:
-                return space.deadlock, "nothing can move, where no run may end"
+                why = "nothing can move, where no run may end"
+                return space.deadlock, why, lambda s: not (moves(model, s) or model.accepting(s))
             case Kind.NO_STALL:
-                return find_stall(space), "nothing is bound to move, where no run may end"
+                why = "nothing is bound to move, where no run may end"
+                return find_stall(space), why, lambda s: not (_must_move(model, s) or model.accepting(s))
             case Kind.RECOVERABLE:
-                return find_irrecoverable(space, prop.predicate), "no path leads to the goal any more"
+                return find_irrecoverable(space, predicate), "no path leads to the goal any more", None
         raise AssertionError(f"{prop.kind} is not judged by a state")
 
+    def _match(self, prop: Property[S]) -> int | None:
+        return self.space.matches[self.watch_of[prop.name, "predicate"]]
+
     def _sometimes(self, prop: Property[S]) -> Outcome:
-        found = self.space.matches[self.watch_of[prop.name, "predicate"]]
+        found = self._match(prop)
         if found is None:
             if self.space.truncated:
                 return self._no_violation(prop)
             reason = f"it happens in none of {len(self.space.states):,} states"
             return self._outcome(prop, Verdict.VIOLATED, reason)
-        path = self.space.path_to(found)
+        path = self.space.path_to(found, prop.predicate)
         reason = f"it happens after {len(path.steps)} steps"
         run = counterexample(self.model, prop, reason, path)
         return self._outcome(prop, Verdict.HOLDS, reason, witness=run)
@@ -225,3 +250,7 @@ def counterexample(
         states.append(list(model.actions(states[-1]))[step.index][1])
     words = tuple(map(model.describe, states))
     return Counterexample(model.name, prop.name, prop.sentence, reason, path.start, path.steps, cycle, words)
+
+
+def _must_move(model: Model[S], state: S) -> bool:
+    return any(label.fair for label in moves(model, state))

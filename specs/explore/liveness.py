@@ -37,7 +37,7 @@ from itertools import compress, count
 from typing import Generic, TypeVar
 
 from .path import Path, Step, walk
-from .search import Edges, Space
+from .space import Edges, Space
 
 S = TypeVar("S", bound=Hashable)
 
@@ -80,7 +80,7 @@ def find_lasso(
 
 def find_irrecoverable(space: Space[S], goal: Callable[[S], bool]) -> int | None:
     """The first state from which no path leads to `goal`, nor to where the search was cut off."""
-    edges, size = _edges(space), len(space.states)
+    edges, size = _full_edges(space), len(space.states)
     starts = array("q", [0]) * (size + 1)  # the edges into t lie at starts[t]:starts[t + 1] of `sources`
     for target in edges.targets:
         starts[target + 1] += 1
@@ -289,3 +289,9 @@ def _edges(space: Space[S]) -> Edges:
     if space.edges is None:
         raise ValueError("this property needs the edges: search(..., edges=True)")
     return space.edges
+
+
+def _full_edges(space: Space[S]) -> Edges:
+    if space.canonical is not None:
+        raise ValueError("a property of paths is judged on the full graph, not on a symmetry-reduced one")
+    return _edges(space)

@@ -19,6 +19,7 @@ serves a composed protocol, a mutant of it, and a five-state graph in a test.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
+from operator import attrgetter
 from typing import NamedTuple, Protocol, TypeVar, cast
 
 S = TypeVar("S", bound=Hashable)
@@ -67,7 +68,7 @@ def fair_key_of(model: Model[S]) -> Callable[[Label], Hashable]:
     """The model's own ``fair_key``, or the default: a class is (actor, action)."""
     own = getattr(model, "fair_key", None)
     if own is None:
-        return _actor_and_action
+        return attrgetter("actor", "action")  # not a lambda: it is called once a transition
     return cast("Callable[[Label], Hashable]", own)
 
 
@@ -76,5 +77,6 @@ def canonical_of(model: Model[S]) -> Callable[[S], S] | None:
     return cast("Callable[[S], S] | None", getattr(model, "canonical", None))
 
 
-def _actor_and_action(label: Label) -> Hashable:
-    return label.actor, label.action
+def moves(model: Model[S], state: S) -> list[Label]:
+    """The labels of the actions that change `state`; the others are stutters, which count for nothing."""
+    return [label for label, after in model.actions(state) if after != state]

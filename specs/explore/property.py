@@ -49,18 +49,30 @@ class Kind(Enum):
         return self.value
 
     @property
+    def has_predicate(self) -> bool:
+        """Whether it is about a predicate; the built-in ones are not."""
+        return self not in _BUILT_IN
+
+    @property
     def needs_edges(self) -> bool:
         """Whether judging it takes the transitions as well as the states."""
         return self in _NEED_EDGES
 
     @property
     def needs_fairness(self) -> bool:
-        """Whether it speaks of fair runs, and so cannot be judged on a symmetry-reduced graph."""
+        """Whether it speaks of fair runs."""
         return self in _NEED_FAIRNESS
 
+    @property
+    def needs_full_graph(self) -> bool:
+        """Whether it speaks of paths, and so cannot be judged on a symmetry-reduced graph; see symmetry.py."""
+        return self in _NEED_FULL_GRAPH
 
+
+_BUILT_IN = frozenset({Kind.NO_DEADLOCK, Kind.NO_STALL})
 _NEED_FAIRNESS = frozenset({Kind.EVENTUALLY, Kind.LEADS_TO})
-_NEED_EDGES = _NEED_FAIRNESS | {Kind.RECOVERABLE, Kind.NO_STALL}
+_NEED_FULL_GRAPH = _NEED_FAIRNESS | {Kind.RECOVERABLE}
+_NEED_EDGES = _NEED_FULL_GRAPH | {Kind.NO_STALL}
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,41 +1,33 @@
-"""Breadth-first search of a model's states, with shortest paths and honest limits.
+"""Breadth-first search of a model's states, within limits.
 
 Theory of operation
 -------------------
-1. States are *interned*: the first time a state is met it gets the next integer, and everything else (parents, edges,
-   findings) is kept in compact arrays of those integers. Numbers follow breadth-first order. Hence the states of one
-   depth are a range, the states already expanded are a prefix, and the lowest number among states with some feature is
-   one that the fewest steps reach.
-2. Each state keeps only its parent. The action that led from one to the other is found again, by calling ``actions``,
-   for the few states whose path is wanted.
-3. *Watches* are predicates looked for in every state; one pass serves all of them. A watch ends at its first match. A
+1. States are *interned*: the first time a state is met it gets the next integer, in breadth-first order. What is found
+   goes into a `Space` (space.py), which keeps everything else by those integers.
+2. *Watches* are predicates looked for in every state; one pass serves all of them. A watch ends at its first match. A
    state is stuck if no action changes it; the first stuck state that is not accepting is the *deadlock*.
-4. Edges are kept only if asked for: per state a slice of targets, in the order of ``actions``, and per edge its
-   fairness class, or -1. A step that leaves the state as it was is a stutter, and has class -1 whatever its label
-   says: it neither takes nor enables a fair action (as in TLA+, where fairness speaks of steps that change something).
-5. Limits end a search early. The space then says why in `truncated`; what was found remains true, what was not found
+3. Edges are kept only if asked for. A step that leaves the state as it was is a stutter, and has no fairness class
+   whatever its label says: it neither takes nor enables a fair action (as in TLA+, where fairness speaks of steps that
+   change something).
+4. Limits end a search early. The space then says why in `truncated`; what was found remains true, what was not found
    proves nothing.
-6. With `canonical`, every state is replaced by its representative (see symmetry.py). Paths are given as concrete runs
-   even then: from a real initial state, each step is one whose result has the wanted representative.
+5. With `canonical`, every state is replaced by its representative (symmetry.py).
 """
 
 from __future__ import annotations
 
 import gc
-from array import array
-from bisect import bisect_right
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import compress, count
 from operator import not_
-from pathlib import Path as FilePath
+from pathlib import Path
 from resource import getpagesize
 from time import perf_counter
 from typing import Generic, TypeVar
 
-from .model import Label, Model, ModelError, fair_key_of
-from .path import Path, Step
+from .model import Model, ModelError, fair_key_of
+from .space import Edges, Space
 
 S = TypeVar("S", bound=Hashable)
 
@@ -43,7 +35,7 @@ S = TypeVar("S", bound=Hashable)
 # time limit; at a few microseconds a state the looks cost under one per cent.
 _CHUNK = 64
 _PROGRESS_PERIOD = 0.1  # seconds
-_FIRST_VIOLATION = "it stopped at the first violation"
+FIRST_VIOLATION = "it stopped at the first violation"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,95 +72,6 @@ class Watch(Generic[S]):
     wanted: bool = True
     stops: bool = False
     """Whether a match ends the search."""
-
-
-@dataclass
-class Edges:
-    """The transitions: edge e of state s, for e in range(offsets[s], offsets[s + 1]), leads to targets[e]."""
-
-    offsets: array[int] = field(default_factory=lambda: array("q", [0]))
-    targets: array[int] = field(default_factory=lambda: array("i"))
-    classes: array[int] = field(default_factory=lambda: array("i"))
-    """The fairness class of each edge, or -1 if it is not fair or changes nothing."""
-    keys: list[Hashable] = field(default_factory=list)
-    """What each fairness class stands for."""
-
-    def of(self, state: int) -> range:
-        """The edges that leave `state`."""
-        return range(self.offsets[state], self.offsets[state + 1])
-
-    def source(self, edge: int) -> int:
-        """The state that `edge` leaves."""
-        return bisect_right(self.offsets, edge) - 1
-
-    @cached_property
-    def enabled(self) -> list[int]:
-        """Per state, the fairness classes that are enabled there, as a bit set."""
-        bits = [1 << c for c in range(len(self.keys))] + [0]  # class -1 indexes the last
-        shared: dict[int, int] = {}  # few distinct sets, so that equal ones are stored once
-        masks = []
-        for state in range(len(self.offsets) - 1):
-            mask = 0
-            for fair_class in self.classes[self.offsets[state] : self.offsets[state + 1]]:
-                mask |= bits[fair_class]
-            masks.append(shared.setdefault(mask, mask))
-        return masks
-
-
-@dataclass
-class Space(Generic[S]):
-    """The explored part of a model."""
-
-    model: Model[S]
-    canonical: Callable[[S], S] | None
-    states: list[S] = field(default_factory=list)
-    parents: array[int] = field(default_factory=lambda: array("i"))
-    levels: list[int] = field(default_factory=list)
-    """The number of the first state of each depth."""
-    expanded: int = 0
-    """States below this number have had all their actions followed."""
-    transitions: int = 0
-    seconds: float = 0.0
-    truncated: str | None = None
-    """Why the search ended early, or None if it saw everything."""
-    matches: list[int | None] = field(default_factory=list)
-    """Per watch, the first state that matched."""
-    deadlock: int | None = None
-    edges: Edges | None = None
-
-    @property
-    def depth(self) -> int:
-        """Steps to the deepest state found."""
-        return len(self.levels) - 1
-
-    def depth_of(self, state: int) -> int:
-        """Steps on a shortest path to `state`."""
-        return bisect_right(self.levels, state) - 1
-
-    def path_to(self, state: int) -> Path[S]:
-        """A shortest path to a state, as a run of the model itself."""
-        numbers = [state]
-        while self.parents[numbers[-1]] >= 0:
-            numbers.append(self.parents[numbers[-1]])
-        wanted = [self.states[number] for number in reversed(numbers)]
-        start, current = self._find(enumerate(self.model.initial()), wanted[0])
-        states, steps = [current], []
-        for goal in wanted[1:]:
-            enabled = list(self.model.actions(current))
-            index, current = self._find(enumerate(successor for _, successor in enabled), goal)
-            steps.append(Step(index, enabled[index][0]))
-            states.append(current)
-        return Path(start, tuple(states), tuple(steps))
-
-    def _find(self, candidates: Iterable[tuple[int, S]], wanted: S) -> tuple[int, S]:
-        for index, state in candidates:
-            if (self.canonical(state) if self.canonical else state) == wanted:
-                return index, state
-        cause = "its canonical form is unsound, or " if self.canonical else ""
-        raise ModelError(
-            f"{self.model.name}: no action leads again to ({self.model.describe(wanted)}): "
-            f"{cause}its actions differ from call to call"
-        )
 
 
 def search(
@@ -221,6 +124,7 @@ class _Search(Generic[S]):
         self.max_states = float("inf") if limits.states is None else limits.states
         self.known: dict[S, int] = {}
         self.open = list(range(len(watches)))
+        self.fair_classes = _Numbering()
         self.watched = 0
         self.level_end = 0
         self.began = self.reported = perf_counter()
@@ -254,6 +158,7 @@ class _Search(Generic[S]):
         if space.edges is not None:
             offsets = space.edges.offsets
             offsets.extend([offsets[-1]] * (len(space.states) + 1 - len(offsets)))
+            space.edges.keys = list(self.fair_classes)
 
     def _canonical_initial(self) -> Iterator[S]:
         canonical = self.space.canonical
@@ -262,7 +167,8 @@ class _Search(Generic[S]):
 
     def _expand(self, end: int) -> None:
         """Follow every action of the states from `space.expanded` up to `end`. The hot loop: locals only."""
-        space, edges, class_of = self.space, self.space.edges, self._class_of
+        space, edges = self.space, self.space.edges
+        key_of, number_of = fair_key_of(space.model), self.fair_classes
         states, intern, adopt = space.states, self.known.setdefault, space.parents.append
         actions, canonical, max_states = space.model.actions, space.canonical, self.max_states
         fresh, transitions, source = len(states), space.transitions, space.expanded
@@ -286,20 +192,23 @@ class _Search(Generic[S]):
                     transitions += 1
                     if edges is not None:
                         edges.targets.append(target)
-                        edges.classes.append(class_of(label) if label.fair and target != source else -1)
+                        edges.classes.append(
+                            number_of[key_of(label)] if label.fair and target != source else -1
+                        )
                 if edges is not None:
                     edges.offsets.append(len(edges.targets))
                 space.expanded = source + 1
                 if stuck and space.deadlock is None and not space.model.accepting(states[source]):
                     space.deadlock = source
                     if self.stop_at_deadlock:
-                        space.truncated = _FIRST_VIOLATION
+                        space.truncated = FIRST_VIOLATION
                         break
         except MemoryError:
             raise
         except Exception as error:
             raise self._at_fault("actions", source, error) from error
-        space.transitions = transitions
+        finally:
+            space.transitions = transitions
 
     def _watch(self) -> None:
         """Look at the states found since the last look."""
@@ -318,7 +227,7 @@ class _Search(Generic[S]):
                 space.matches[number] = found
                 self.open.remove(number)
                 if watch.stops:
-                    space.truncated = _FIRST_VIOLATION
+                    space.truncated = FIRST_VIOLATION
 
     def _raising(self, watch: Watch[S], base: int) -> int:
         for number, state in enumerate(self.space.states[base:], start=base):
@@ -355,22 +264,14 @@ class _Search(Generic[S]):
             f"in state ({space.model.describe(space.states[state])}), reached by{steps or ' no step'}"
         )
 
-    @cached_property
-    def _class_of(self) -> Callable[[Label], int]:
-        key_of = fair_key_of(self.space.model)
-        numbers: dict[Hashable, int] = {}
-        keys = self.space.edges.keys if self.space.edges else []
 
-        def class_of(label: Label) -> int:
-            key = key_of(label)
-            number = numbers.get(key)
-            if number is None:
-                number = numbers[key] = len(keys)
-                keys.append(key)
-            return number
+class _Numbering(dict[Hashable, int]):
+    """Gives each new key the next number."""
 
-        return class_of
+    def __missing__(self, key: Hashable) -> int:
+        number = self[key] = len(self)
+        return number
 
 
 def _resident_bytes() -> int:
-    return int(FilePath("/proc/self/statm").read_text().split()[1]) * getpagesize()
+    return int(Path("/proc/self/statm").read_text().split()[1]) * getpagesize()
