@@ -24,7 +24,7 @@ endef
 QUOTED_PROMPT = '$(subst $(NEWLINE),'$$'\n'',$(subst ','\'',$(value PROMPT)))'
 
 help:
-	@sed -n 's/^# \{0,1\}//p;/^$$/q' Makefile
+	@sed -n '/^#/!q;s/^# \{0,1\}//p' Makefile
 
 setup: $(READY)
 
