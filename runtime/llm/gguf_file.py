@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import mmap
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from gguf.quants import dequantize
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from .tokenizer import Tokenizer
 
+T = TypeVar("T", int, float, str)
 _VALUES_AT_ONCE = 1 << 16  # 256 KiB of float32: stays in the second-level cache
 
 
@@ -109,44 +110,53 @@ def _hyperparameters(header: Header, path: str) -> Hyperparameters:
     architecture = metadata.get("general.architecture")
     if architecture != "llama":
         raise ModelError(f"{path} is of the architecture {architecture!r}; only 'llama' can be run")
-    if metadata.get("split.count", 1) > 1:
+    if metadata.get("split.count", 0) not in (0, 1):
         raise ModelError(f"{path} is one of {metadata['split.count']} parts; merge them into one file first")
 
-    def get(key: str, default: Any = None) -> Any:
+    def get(key: str, kind: type[T], default: T | None = None) -> T:
         value = metadata.get(f"llama.{key}", default)
         if value is None:
             raise ModelError(f"{path} is damaged: it does not say llama.{key}")
         if isinstance(value, np.ndarray):
             raise ModelError(f"{path}: llama.{key} differs from layer to layer, which is not implemented")
+        if kind is float and isinstance(value, int):
+            value = float(value)
+        if not isinstance(value, kind) or (isinstance(value, int | float) and not 0 < value < 1 << 32):
+            raise ModelError(f"{path} is damaged: llama.{key} is {value!r}")
         return value
 
-    if get("expert_count", 0) > 0:
+    if metadata.get("llama.expert_count"):
         raise ModelError(f"{path} is a mixture of experts, which is not implemented")
-    scaling = get("rope.scaling.type", "none")
+    scaling = get("rope.scaling.type", str, "none")
     if scaling not in ("none", "linear"):
         raise ModelError(f"{path}: RoPE scaling {scaling!r} is not implemented; 'none' and 'linear' are")
     embedding = header.tensors.get("token_embd.weight")
     if embedding is None:
         raise ModelError(f"{path} has no tensor token_embd.weight")
-    heads = get("attention.head_count")
-    head_dim = get("attention.key_length", embedding.columns // heads)
-    if get("attention.value_length", head_dim) != head_dim:
+    heads = get("attention.head_count", int)
+    head_dim = get("attention.key_length", int, embedding.columns // heads)
+    if get("attention.value_length", int, head_dim) != head_dim:
         raise ModelError(f"{path}: keys and values of different length are not implemented")
-    return Hyperparameters(
+    sizes = Hyperparameters(
         name=str(metadata.get("general.name", path)),
-        layers=get("block_count"),
-        hidden=get("embedding_length"),
+        layers=get("block_count", int),
+        hidden=get("embedding_length", int),
         heads=heads,
-        kv_heads=get("attention.head_count_kv", heads),
+        kv_heads=get("attention.head_count_kv", int, heads),
         head_dim=head_dim,
-        feed_forward=get("feed_forward_length"),
+        feed_forward=get("feed_forward_length", int),
         vocabulary=embedding.rows,
-        context=get("context_length"),
-        rms_epsilon=get("attention.layer_norm_rms_epsilon"),
-        rope_base=get("rope.freq_base", 10000.0),
-        rope_dimensions=get("rope.dimension_count", head_dim),
-        rope_scale=get("rope.scaling.factor", 1.0) if scaling == "linear" else 1.0,
+        context=get("context_length", int),
+        rms_epsilon=get("attention.layer_norm_rms_epsilon", float),
+        rope_base=get("rope.freq_base", float, 10000.0),
+        rope_dimensions=get("rope.dimension_count", int, head_dim),
+        rope_scale=get("rope.scaling.factor", float, 1.0) if scaling == "linear" else 1.0,
     )
+    if sizes.layers > len(header.tensors):
+        raise ModelError(f"{path} is damaged: {sizes.layers} layers, but {len(header.tensors)} tensors")
+    if sizes.heads % sizes.kv_heads or sizes.rope_dimensions % 2 or sizes.rope_dimensions > head_dim:
+        raise ModelError(f"{path} is damaged: its heads or RoPE dimensions do not fit together: {sizes}")
+    return sizes
 
 
 def _check_tensors(header: Header, sizes: Hyperparameters, path: str) -> None:

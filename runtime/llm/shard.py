@@ -13,6 +13,7 @@ other way round. `Matrix` stores each accordingly, so a token costs about 40 ms 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import sqrt
 from typing import TYPE_CHECKING
 
 import torch
@@ -80,7 +81,7 @@ def load_shard(weights: Weights, layout: Layout, dtype: torch.dtype) -> Shard:
         return torch.from_numpy(weights.read(name)[0]).clone()
 
     def norm_weight(name: str) -> torch.Tensor:
-        return vector(name) * sizes.hidden**0.5
+        return vector(name) * sqrt(sizes.hidden)
 
     def layer(number: int) -> Layer:
         prefix = f"blk.{number}."

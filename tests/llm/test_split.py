@@ -1,0 +1,93 @@
+"""However the model is split over ranks, it computes the same."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+import torch
+from llm_ranks import Ranks
+
+from procession.runtime.llm.generate import Executor, generate
+from procession.runtime.llm.source import open_model
+from procession.runtime.llm.step import SequenceStep, Step
+
+PROMPTS = [
+    "What is the capital of France?",
+    "Write a sentence about the sea.",
+    "Why is the sky blue?",
+    "List three fruits.",
+    "Translate 'good morning' into Spanish.",
+]
+
+
+def first_step(prompts: Sequence[Sequence[int]]) -> Step:
+    return Step(tuple(SequenceStep(i, tuple(prompt), 0) for i, prompt in enumerate(prompts)))
+
+
+def greedy(executor: Executor, prompts: Sequence[Sequence[int]], count: int) -> list[list[int]]:
+    """`count` tokens for each prompt, all prompts in one batch."""
+    step = first_step(prompts)
+    told: list[list[int]] = [[] for _ in prompts]
+    for _ in range(count):
+        executor.execute_model(step)
+        for i, token in executor.sample_tokens(None).items():
+            told[i].append(token)
+        step = Step(
+            tuple(
+                SequenceStep(i, (told[i][-1],), len(prompt) + len(told[i]) - 1) for i, prompt in enumerate(prompts)
+            )
+        )
+    return told
+
+
+def logits(ranks: Ranks, prompts: Sequence[Sequence[int]]) -> torch.Tensor:
+    ranks.execute_model(first_step(prompts))
+    return ranks.logits()
+
+
+def assert_close(ours: torch.Tensor, whole: torch.Tensor, relative: float) -> None:
+    assert ours.shape == whole.shape
+    assert float((ours - whole).abs().max() / whole.abs().max()) < relative
+
+
+def test_tiny_is_the_same_in_every_split(tmp_path: Path) -> None:
+    tokenizer = open_model("tiny").tokenizer()
+    prompts = [tokenizer.prompt(text) for text in PROMPTS]
+    with Ranks(tmp_path, "tiny") as ranks:
+        whole = logits(ranks, prompts)
+        tokens = greedy(ranks, prompts, 30)
+    assert len({tuple(told) for told in tokens}) == len(prompts), "the model says the same to everything"
+    for tensor, pipeline in [(2, 1), (4, 1), (1, 2), (2, 2), (4, 2), (1, 3)]:
+        with Ranks(tmp_path, "tiny", tensor, pipeline) as ranks:
+            assert_close(logits(ranks, prompts), whole, 1e-5)
+            assert greedy(ranks, prompts, 30) == tokens, f"TP {tensor} × PP {pipeline}"
+
+
+def test_tiny_bfloat16_stays_near_float32(tmp_path: Path) -> None:
+    tokenizer = open_model("tiny").tokenizer()
+    prompts = [tokenizer.prompt(text) for text in PROMPTS]
+    with Ranks(tmp_path, "tiny") as ranks:
+        whole = logits(ranks, prompts)
+    for tensor, pipeline in [(1, 1), (2, 2)]:
+        with Ranks(tmp_path, "tiny", tensor, pipeline, "bfloat16") as ranks:
+            assert_close(logits(ranks, prompts), whole, 0.05)
+
+
+@pytest.mark.model
+def test_smollm2_is_the_same_in_every_split(tmp_path: Path) -> None:
+    model = open_model("smollm2")
+    tokenizer = model.tokenizer()
+    prompts = [tokenizer.prompt(text) for text in PROMPTS]
+    with Ranks(tmp_path, "smollm2") as ranks:
+        whole = logits(ranks, prompts)
+        tokens = greedy(ranks, prompts, 24)
+        context = model.hyperparameters.context
+        answer = list(generate(ranks, tokenizer, prompts[0], 24, context=context))
+    assert tokenizer.decode(answer) == "The capital of France is Paris."
+    assert tokens[0][: len(answer)] == answer
+    for tensor, pipeline in [(3, 1), (1, 2), (3, 2)]:
+        with Ranks(tmp_path, "smollm2", tensor, pipeline) as ranks:
+            assert_close(logits(ranks, prompts), whole, 1e-5)
+            assert greedy(ranks, prompts, 24) == tokens, f"TP {tensor} × PP {pipeline}"
