@@ -22,7 +22,7 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from .model import Label, Model
+from .model import Label, Model, fair_key_of, moves
 from .path import Path, ReplayError, Step, walk
 
 S = TypeVar("S", bound=Hashable)
@@ -131,7 +131,8 @@ class Counterexample:
 def replay(model: Model[S], run: Counterexample) -> Path[S]:
     """Walk a stored run through the model, round its cycle once.
 
-    Raises ReplayError if the model does not allow it, gives other labels, or does not close the cycle.
+    Raises ReplayError if the model does not allow it, gives other labels, does not close the cycle, or if what repeats
+    for ever is not weakly fair.
     """
     path = walk(model, [step.index for step in run.steps], run.start)
     for number, (stored, found) in enumerate(zip(run.steps, path.steps, strict=True), start=1):
@@ -142,7 +143,31 @@ def replay(model: Model[S], run: Counterexample) -> Path[S]:
             )
     if path.states[len(run.stem)] != path.last:
         raise ReplayError(f"the cycle does not close: it ends in ({model.describe(path.last)})")
+    if run.cycle is not None and (starved := _starved(model, path, len(run.stem))) is not None:
+        raise ReplayError(
+            f"what repeats for ever is unfair: {starved.action} of {starved.actor} stays enabled and is never taken"
+        )
     return path
+
+
+def _starved(model: Model[S], path: Path[S], stem: int) -> Label | None:
+    """A fair action that is enabled all through the cycle, and whose class the cycle never takes."""
+    key_of = fair_key_of(model)
+    loop = path.states[stem:]
+    taken = {
+        key_of(step.label)
+        for before, step, after in zip(loop, path.steps[stem:], loop[1:], strict=False)
+        if step.label.fair and before != after
+    }
+    enabled = [{key_of(label): label for label in moves(model, state) if label.fair} for state in loop]
+    return next(
+        (
+            label
+            for key, label in enabled[0].items()
+            if key not in taken and all(key in others for others in enabled)
+        ),
+        None,
+    )
 
 
 def _in_words(label: Label) -> str:
