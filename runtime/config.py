@@ -93,6 +93,11 @@ class ExecutorConfig:
             value = getattr(self, name)
             if value is not None and not (isinstance(value, int | float) and value > 0):
                 raise ConfigError(f"{name} must be a number of seconds above 0, or None, not {value!r}")
+        for module in self.preload:
+            if not _exists(module):  # the fork server itself would pass over it in silence (cpython#141860)
+                raise ConfigError(
+                    f"preload names {module!r}, and there is no such module on this Python's path"
+                )
         _check_worker(self.worker_cls)
 
     @property
@@ -118,14 +123,17 @@ def _check_worker(worker: object) -> None:
             raise ConfigError(
                 f"worker_cls {worker!r} must be a class or a string like 'package.module:Class'"
             )
-        try:
-            found = importlib.util.find_spec(module) is not None
-        except (ImportError, ValueError):
-            found = False
-        if not found:
+        if not _exists(module):
             raise ConfigError(f"worker_cls {worker!r}: there is no module {module!r} on this Python's path")
         return
     check_worker_class(worker)
+
+
+def _exists(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except (ImportError, ValueError):
+        return False
 
 
 def check_worker_class(worker: object) -> None:

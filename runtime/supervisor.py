@@ -34,6 +34,7 @@ from .errors import (
     WorkerError,
     how_it_ended,
 )
+from .fork_server import warm
 from .kernel import EPOCH, Kernel
 from .wait import READ, WRITE, Waiter, deadline_in
 
@@ -68,6 +69,8 @@ class Supervisor:
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
         kernel = self.kernel
         try:
+            if kernel.config.start_method == "forkserver":
+                warm(kernel.config.preload)
             for rank in range(kernel.config.world_size):
                 self._heed_stop()
                 if kernel.state.stop[0] is not Stop.RUNNING:
