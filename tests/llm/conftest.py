@@ -1,7 +1,8 @@
-"""Puts the rank harness where both pytest and the processes it starts can import it."""
+"""Lets both pytest and the processes that tests start import `tests.llm.llm_ranks`."""
 
 import sys
 from pathlib import Path
 
-# pytest's importlib mode adds no test folder to the path; child processes get the path as it is here.
-sys.path.insert(0, str(Path(__file__).parent))
+# pytest's importlib mode adds nothing to the path; child processes get the path as it is here. At its end, so that
+# the repository's folders never stand in front of an installed package.
+sys.path.append(str(Path(__file__).parents[2]))

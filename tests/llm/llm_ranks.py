@@ -42,7 +42,13 @@ class Ranks:
     """Started, loaded workers; `with` stops them."""
 
     def __init__(
-        self, folder: Path, model: str, tensor: int = 1, pipeline: int = 1, dtype: str = "float32", **more: Any
+        self,
+        folder: Path,
+        model: str,
+        tensor: int = 1,
+        pipeline: int = 1,
+        dtype: str = "float32",
+        **more: Any,
     ) -> None:
         context = mp.get_context("forkserver")
         context.set_forkserver_preload(["torch", "procession.runtime.llm.worker"])

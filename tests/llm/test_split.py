@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 import torch
-from llm_ranks import Ranks
 
 from procession.runtime.llm.generate import Executor, generate
 from procession.runtime.llm.source import open_model
 from procession.runtime.llm.step import SequenceStep, Step
+from tests.llm.llm_ranks import Ranks
 
 PROMPTS = [
     "What is the capital of France?",
@@ -36,13 +36,14 @@ def greedy(executor: Executor, prompts: Sequence[Sequence[int]], count: int) -> 
             told[i].append(token)
         step = Step(
             tuple(
-                SequenceStep(i, (told[i][-1],), len(prompt) + len(told[i]) - 1) for i, prompt in enumerate(prompts)
+                SequenceStep(i, (told[i][-1],), len(prompt) + len(told[i]) - 1)
+                for i, prompt in enumerate(prompts)
             )
         )
     return told
 
 
-def logits(ranks: Ranks, prompts: Sequence[Sequence[int]]) -> torch.Tensor:
+def logits_of(ranks: Ranks, prompts: Sequence[Sequence[int]]) -> torch.Tensor:
     ranks.execute_model(first_step(prompts))
     return ranks.logits()
 
@@ -56,12 +57,12 @@ def test_tiny_is_the_same_in_every_split(tmp_path: Path) -> None:
     tokenizer = open_model("tiny").tokenizer()
     prompts = [tokenizer.prompt(text) for text in PROMPTS]
     with Ranks(tmp_path, "tiny") as ranks:
-        whole = logits(ranks, prompts)
+        whole = logits_of(ranks, prompts)
         tokens = greedy(ranks, prompts, 30)
     assert len({tuple(told) for told in tokens}) == len(prompts), "the model says the same to everything"
     for tensor, pipeline in [(2, 1), (4, 1), (1, 2), (2, 2), (4, 2), (1, 3)]:
         with Ranks(tmp_path, "tiny", tensor, pipeline) as ranks:
-            assert_close(logits(ranks, prompts), whole, 1e-5)
+            assert_close(logits_of(ranks, prompts), whole, 1e-5)
             assert greedy(ranks, prompts, 30) == tokens, f"TP {tensor} × PP {pipeline}"
 
 
@@ -69,10 +70,10 @@ def test_tiny_bfloat16_stays_near_float32(tmp_path: Path) -> None:
     tokenizer = open_model("tiny").tokenizer()
     prompts = [tokenizer.prompt(text) for text in PROMPTS]
     with Ranks(tmp_path, "tiny") as ranks:
-        whole = logits(ranks, prompts)
+        whole = logits_of(ranks, prompts)
     for tensor, pipeline in [(1, 1), (2, 2)]:
         with Ranks(tmp_path, "tiny", tensor, pipeline, "bfloat16") as ranks:
-            assert_close(logits(ranks, prompts), whole, 0.05)
+            assert_close(logits_of(ranks, prompts), whole, 0.05)
 
 
 @pytest.mark.model
@@ -81,7 +82,7 @@ def test_smollm2_is_the_same_in_every_split(tmp_path: Path) -> None:
     tokenizer = model.tokenizer()
     prompts = [tokenizer.prompt(text) for text in PROMPTS]
     with Ranks(tmp_path, "smollm2") as ranks:
-        whole = logits(ranks, prompts)
+        whole = logits_of(ranks, prompts)
         tokens = greedy(ranks, prompts, 24)
         context = model.hyperparameters.context
         answer = list(generate(ranks, tokenizer, prompts[0], 24, context=context))
@@ -89,5 +90,5 @@ def test_smollm2_is_the_same_in_every_split(tmp_path: Path) -> None:
     assert tokens[0][: len(answer)] == answer
     for tensor, pipeline in [(3, 1), (1, 2), (3, 2)]:
         with Ranks(tmp_path, "smollm2", tensor, pipeline) as ranks:
-            assert_close(logits(ranks, prompts), whole, 1e-5)
+            assert_close(logits_of(ranks, prompts), whole, 1e-5)
             assert greedy(ranks, prompts, 24) == tokens, f"TP {tensor} × PP {pipeline}"
