@@ -105,7 +105,7 @@ class MultiprocExecutor:
                 return aggregator.aggregate(outputs, output_rank=output_rank)
 
         request = (_sendable(method, name), tuple(args), dict(kwargs or {}), reply_rank)
-        future: CallFuture = self._kernel.submit(
+        future: CallFuture = self._kernel.calls.submit(
             name, request, deadline_in(timeout), timeout, reply_rank, aggregate
         )
         return future if non_block else future.result()

@@ -11,7 +11,7 @@ from .errors import ExecutorError
 from .wait import deadline_in
 
 if TYPE_CHECKING:
-    from .kernel import Kernel
+    from .calls import Calls
 
 
 class CallFuture(concurrent.futures.Future[Any]):
@@ -22,7 +22,7 @@ class CallFuture(concurrent.futures.Future[Any]):
 
     def __init__(
         self,
-        kernel: Kernel,
+        calls: Calls,
         method: str,
         ranks: int,
         reply_rank: int | None,
@@ -37,7 +37,7 @@ class CallFuture(concurrent.futures.Future[Any]):
         self.timeout = timeout
         self.since = time.monotonic()
         self.settled = False  # known under the kernel's lock before the future itself is told
-        self._kernel = kernel
+        self._calls = calls
         self._reply_rank = reply_rank
         self._aggregate = aggregate
         self._values: list[Any] = [None] * ranks
@@ -64,12 +64,12 @@ class CallFuture(concurrent.futures.Future[Any]):
     def done(self) -> bool:
         """Whether the call is settled; looks whether the replies have come, and does not wait."""
         if not self.settled:
-            self._kernel.wait_for(self, 0.0)
+            self._calls.wait_for(self, 0.0)
         return super().done() or self.settled
 
     def cancel(self) -> bool:
         """Give the call up: late replies are dropped, and disturb no later call. False if it is settled."""
-        return self._kernel.cancel(self)
+        return self._calls.cancel(self)
 
     def __reduce__(self) -> Any:
         raise TypeError(
@@ -78,8 +78,8 @@ class CallFuture(concurrent.futures.Future[Any]):
         )
 
     def _fetch(self, timeout: float | None) -> None:
-        if not self.settled and not self._kernel.wait_for(self, deadline_in(timeout)):
-            raise self._kernel.late(self, timeout)
+        if not self.settled and not self._calls.wait_for(self, deadline_in(timeout)):
+            raise self._calls.late(self, timeout)
 
     # --- for the kernel ---------------------------------------------------------------------------------------------
 

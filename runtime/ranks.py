@@ -25,6 +25,8 @@ from .message_queue import MessageQueue
 from .process import PassedFd, RankProcess, disown_end, own_end
 from .worker_proc import Launch, Work, main
 
+EPOCH = 1  # a group that came back after a failure would be the next one
+
 
 class Ranks:
     """Processes and channels, by rank."""
@@ -170,4 +172,4 @@ class Ranks:
 
 def _say(sock: socket.socket, word: Say, rank: int) -> None:
     with contextlib.suppress(QueueClosedError, OSError):  # the rank is gone; its pidfd tells the supervisor
-        Packet(word).address(Identity(1, rank)).send(sock)
+        Packet(word).address(Identity(EPOCH, rank)).send(sock)

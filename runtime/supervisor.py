@@ -35,7 +35,8 @@ from .errors import (
     how_it_ended,
 )
 from .fork_server import warm
-from .kernel import EPOCH, Kernel
+from .kernel import Kernel
+from .ranks import EPOCH
 from .wait import READ, WRITE, Waiter, deadline_in
 
 
@@ -120,7 +121,7 @@ class Supervisor:
         for rank in self._ranks.alive():
             sock = self._ranks.broadcast.sockets[rank]
             seat = self.kernel.state.broadcast[rank + 1]
-            events = (READ if seat is Seat.EXPECTED else 0) | (WRITE if self.kernel.unsent(rank) else 0)
+            events = (READ if seat is Seat.EXPECTED else 0) | (WRITE if self.kernel.calls.unsent(rank) else 0)
             if events:
                 self._waiter.watch(sock.fileno(), events)
             else:
@@ -212,7 +213,7 @@ class Supervisor:
             self._waiter.forget(sock.fileno())
             return
         if message is None:
-            kernel.flush(rank)
+            kernel.calls.flush(rank)
         elif message.kind is Say.JOINED:
             self._allowed(
                 lambda: kernel.fact(
@@ -231,7 +232,7 @@ class Supervisor:
         if message is None:
             self._waiter.watch(sock.fileno())
         elif message.kind is Say.OPEN:
-            kernel.replies.watch(sock.fileno())
+            kernel.calls.draining.watch(sock.fileno())
             self._allowed(
                 lambda: kernel.fact(
                     lambda state: kernel.protocol.give(state, "replies", rank, ReaderOn.OPENED)

@@ -1,0 +1,209 @@
+"""Calls: sending them in one order to every rank, and settling their futures.
+
+Theory of operation:
+
+1. A call is encoded before anything else, so that what cannot be sent is its sender's error and nothing was sent.
+2. Then it waits for room: a bounded number of calls may owe replies. This is the back-pressure, and it cannot
+   deadlock, since whoever waits for room drains.
+3. Under the lock it is entered in the books and written to every rank's channel. A channel that is full keeps nobody
+   waiting: its packets go to the rank's outbox, and the supervisor sends them as room comes. So no call is ever sent
+   to some ranks and not to others.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import itertools
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..protocol.core import Identity, IllegalEventError
+from ..protocol.futures import CallOn, FuturesDo, Reply
+from .channel import Packet, Say
+from .codec import encode
+from .draining import Draining
+from .errors import CallTimeoutError, QueueClosedError
+from .futures import CallFuture
+from .ranks import EPOCH
+
+if TYPE_CHECKING:
+    from .kernel import Kernel
+
+
+class Calls:
+    """The calls of one executor that are not settled, and what waits to be sent."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self._kernel = kernel
+        self._futures: dict[int, CallFuture] = {}
+        self._outbox: list[deque[Packet]] = [deque() for _ in range(kernel.config.world_size)]
+        self._numbers = itertools.count(1)
+        self.draining = Draining(kernel, self)
+
+    def future(self, call: int) -> CallFuture | None:
+        """The future of a call that is not settled."""
+        return self._futures.get(call)
+
+    # --- sending ----------------------------------------------------------------------------------------------------
+
+    def submit(
+        self,
+        method: str,
+        request: tuple[object, ...],
+        deadline: float | None,
+        timeout: float | None,
+        reply_rank: int | None,
+        aggregate: Callable[[list[Any]], Any] | None,
+    ) -> CallFuture:
+        """Send a call to every rank. Nothing was sent if this raises."""
+        kernel = self._kernel
+        packet = Packet(Say.CALL, encode(request, f"the arguments of {method!r}"))
+        future = CallFuture(self, method, kernel.config.world_size, reply_rank, aggregate, deadline, timeout)
+        try:
+            self._wait_for_room(future)
+            with kernel.lock:
+                self._enter(future, packet)
+        except BaseException:
+            packet.close()
+            raise
+        return future
+
+    def _enter(self, future: CallFuture, packet: Packet) -> None:
+        kernel = self._kernel
+        future.call = next(self._numbers)
+        identity = Identity(EPOCH, -1, future.call)
+        try:
+            kernel.take(lambda state: kernel.protocol.submit(state, identity))
+        except IllegalEventError:
+            raise kernel.why_closed() from None
+        try:
+            self._futures[future.call] = future
+            self._broadcast(packet.address(identity))
+        except BaseException as error:
+            kernel.interrupted(f"while call {future.call} ({future.method!r}) was being sent", error)
+            raise
+
+    def _broadcast(self, packet: Packet) -> None:
+        full = False
+        for rank, waiting in enumerate(self._outbox):
+            if waiting or not self._sent(rank, packet):
+                waiting.append(packet)
+                full = True
+        if full:
+            self._kernel.wake.set()  # the supervisor sends the rest as room comes
+        else:
+            packet.close()
+
+    def _sent(self, rank: int, packet: Packet) -> bool:
+        try:
+            return packet.send(self._kernel.ranks.broadcast.sockets[rank])
+        except (QueueClosedError, OSError):
+            return True  # the rank is gone; its pidfd tells the supervisor, and that fails the call
+
+    def flush(self, rank: int) -> None:
+        """Send what waited for room in a rank's channel."""
+        with self._kernel.lock:
+            waiting = self._outbox[rank]
+            while waiting and self._sent(rank, waiting[0]):
+                sent = waiting.popleft()
+                if not any(sent in other for other in self._outbox):
+                    sent.close()
+
+    def unsent(self, rank: int) -> bool:
+        """Whether something waits for room in a rank's channel."""
+        return bool(self._outbox[rank])
+
+    def _wait_for_room(self, future: CallFuture) -> None:
+        kernel, limit = self._kernel, self._kernel.config.max_inflight_calls
+        while len(kernel.state.calls) >= limit:
+            try:
+                oldest = kernel.state.calls[0][0].call
+            except IndexError:
+                return
+            if not self.draining.wait(oldest, future.deadline, lambda: len(kernel.state.calls) < limit):
+                owing = self.owing(oldest)
+                raise CallTimeoutError(
+                    f"{future.method!r} was not sent: {limit} calls are in flight, and within {future.timeout} s "
+                    f"none of them was answered; rank {_names(owing)} still owes call {oldest}. Is it stuck? "
+                    "More calls may be in flight with ExecutorConfig(max_inflight_calls=...).",
+                    call=0,
+                    method=future.method,
+                    waiting_for=owing,
+                )
+
+    # --- waiting and giving up --------------------------------------------------------------------------------------
+
+    def wait_for(self, future: CallFuture, until: float | None) -> bool:
+        """Wait until the call is settled; False if `until` comes first. The call's own deadline settles it."""
+        deadline = future.deadline
+        mine = until is not None and (deadline is None or until < deadline)
+        if self.draining.wait(future.call, until if mine else deadline, lambda: future.settled):
+            return True
+        if mine:
+            return False
+        self._give_up(future, CallOn.DEADLINE, self.late(future, future.timeout))
+        return True
+
+    def cancel(self, future: CallFuture) -> bool:
+        """Give a call up on its caller's behalf; False if it is settled."""
+        return self._give_up(future, CallOn.CANCEL, concurrent.futures.CancelledError())
+
+    def _give_up(self, future: CallFuture, event: CallOn, error: BaseException) -> bool:
+        kernel = self._kernel
+        with kernel.lock:
+            given_up = not future.settled
+            if given_up:
+                kernel.take(lambda state: kernel.protocol.give_up(state, future.call, event), error)
+        kernel.run_later()
+        return given_up
+
+    # --- settling ---------------------------------------------------------------------------------------------------
+
+    def perform(self, effect: str, call: int, cause: BaseException | None) -> None:
+        """Do one effect of futures draining. The lock is held."""
+        if effect is FuturesDo.WAKE_PARKED:
+            self.draining.wake_parked()
+        elif effect is not FuturesDo.PASS_ON:
+            future = self._futures.pop(call, None)
+            if future is not None:
+                future.settled = True
+                if effect is FuturesDo.RESOLVE:
+                    self._kernel.later(future.finish)
+                else:
+                    error = cause or self._kernel.why_closed()
+                    self._kernel.later(lambda: future.give_up(error))
+                self.draining.wake_owner()
+
+    def late(self, future: CallFuture, timeout: float | None) -> CallTimeoutError:
+        """The error of a wait that took too long: it names who has answered and who has not."""
+        owing = self.owing(future.call)
+        answered = [rank for rank in range(self._kernel.config.world_size) if rank not in owing]
+        return CallTimeoutError(
+            f"call {future.call} ({future.method!r}) was not answered within {timeout} s, "
+            f"{time.monotonic() - future.since:.3f} s after it was made; waiting for rank {_names(owing)}, "
+            f"answered by rank {_names(answered)}. A late answer is dropped and disturbs no later call.",
+            call=future.call,
+            method=future.method,
+            waiting_for=owing,
+        )
+
+    def owing(self, call: int) -> tuple[int, ...]:
+        """The ranks that owe the call their answer."""
+        for identity, state in self._kernel.state.calls:
+            if identity.call == call:
+                return tuple(rank for rank, reply in enumerate(state[1:]) if reply is Reply.OWED)
+        return ()
+
+    def close(self) -> None:
+        """Forget what was not sent, once nobody drains. The lock is held."""
+        self.draining.wait_until_nobody_drains()
+        for waiting in self._outbox:
+            for packet in waiting:
+                packet.close()
+            waiting.clear()
+
+
+def _names(ranks: Sequence[int]) -> str:
+    return ", ".join(str(rank) for rank in ranks) or "(none)"

@@ -1,0 +1,201 @@
+"""Draining: a thread that waits for a call reads the replies itself, on behalf of every caller.
+
+Theory of operation:
+
+1. Each wait is one `caller` machine. It drains if nobody does, else it is parked; when the drainer leaves, the parked
+   ones look again. The lock is free while the drainer sleeps.
+2. The drainer sleeps on every reply queue and on one flag, which is set for good when the executor begins to end: a
+   call that the supervisor failed wakes its waiter, whoever drains.
+3. A reply is read and unpickled outside the lock, and offered to the calls that its rank owes under it.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..protocol.core import Identity, IllegalEventError
+from ..protocol.core.cluster import AGGREGATE, ClusterState
+from ..protocol.executor import ExecutorState, Happened
+from ..protocol.futures import Caller, CallerOn, Reply, ReplyOn
+from .channel import Message, Say, receive
+from .errors import ExecutorError, PayloadError, QueueClosedError, RemoteTraceback, WorkerError
+from .wait import Waiter, left
+
+if TYPE_CHECKING:
+    from .calls import Calls
+    from .kernel import Kernel
+
+_LEAVES = frozenset({CallerOn.SETTLED, CallerOn.DEADLINE, CallerOn.GIVE_UP})
+
+
+class _Waiting:
+    """A thread that waits. `asleep` is when an interruption does no harm."""
+
+    __slots__ = ("asleep", "call", "number", "state")
+
+    def __init__(self, number: int, call: int, state: ClusterState) -> None:
+        self.number = number
+        self.call = call
+        self.state = state
+        self.asleep = True
+
+
+class _Answer(NamedTuple):
+    rank: int
+    identity: Identity
+    event: ReplyOn
+    value: Any
+    cause: BaseException | None
+
+
+class Draining:
+    """Who waits, who drains, and the reply queues."""
+
+    def __init__(self, kernel: Kernel, calls: Calls) -> None:
+        self._kernel = kernel
+        self._calls = calls
+        self._replies = Waiter()
+        self._replies.watch(kernel.blocked.fd)
+        self._numbers = itertools.count()
+        self._drainer: _Waiting | None = None
+        self._parked: dict[int, _Waiting] = {}
+
+    def watch(self, fd: int) -> None:
+        """A reply queue is open: from here on callers read it."""
+        self._replies.watch(fd)
+
+    def wait(self, call: int, deadline: float | None, met: Callable[[], bool]) -> bool:
+        """Drain, or be parked, until `met()`, which is asked under the lock; False if the deadline comes first."""
+        kernel = self._kernel
+        with kernel.lock:
+            me = _Waiting(next(self._numbers), call, kernel.protocol.caller.initial())
+            try:
+                in_time = self._until(me, deadline, met)
+            except BaseException as error:
+                if me.state[0] not in (Caller.ANSWERED, Caller.GAVE_UP):
+                    self._give(me, CallerOn.GIVE_UP)
+                if not me.asleep:
+                    kernel.interrupted("while a reply was being read", error)
+                raise
+            finally:
+                self._parked.pop(me.number, None)
+        kernel.run_later()
+        return in_time
+
+    def _until(self, me: _Waiting, deadline: float | None, met: Callable[[], bool]) -> bool:
+        while not met():
+            if me.state[0] is Caller.LOOKING:
+                if self._drainer is None:
+                    self._give(me, CallerOn.DRAIN)
+                    self._drainer = me
+                else:
+                    self._give(me, CallerOn.PARK)
+                    self._parked[me.number] = me
+            if me.state[0] is Caller.DRAINING:
+                in_time = self._drain(me, deadline)
+            else:
+                in_time = self._kernel.changed.wait(left(deadline)) or left(deadline) != 0.0
+            if not in_time and not met():
+                self._give(me, CallerOn.DEADLINE)
+                return False
+        self._give(me, CallerOn.SETTLED)
+        return True
+
+    def _give(self, waiting: _Waiting, event: CallerOn) -> None:
+        if waiting is self._drainer and event in _LEAVES:
+            self._drainer = None
+        waiting.state, steps = self._kernel.protocol.caller.apply(waiting.state, AGGREGATE, event)
+        for step in steps:
+            self._kernel.step(waiting.call, step._replace(slot=waiting.number))
+
+    def wake_parked(self) -> None:
+        """The drainer left. The lock is held."""
+        for waiting in self._parked.values():
+            if waiting.state[0] is Caller.PARKED:
+                self._give(waiting, CallerOn.LOOK)
+        self._parked.clear()
+        self._kernel.changed.notify_all()
+
+    def wake_owner(self) -> None:
+        """A call is settled; whoever is parked for it should see. The lock is held."""
+        if self._parked:
+            self._kernel.changed.notify_all()
+
+    def wait_until_nobody_drains(self) -> None:
+        """`blocked` is set, so the drainer, if there is one, is on its way out. The lock is held."""
+        while self._drainer is not None:
+            self._kernel.changed.wait(0.1)
+
+    # --- reading ----------------------------------------------------------------------------------------------------
+
+    def _drain(self, me: _Waiting, deadline: float | None) -> bool:
+        """Read what has come, waiting if nothing has. The lock is held on entry and exit, and free between."""
+        kernel = self._kernel
+        answers: list[_Answer] = []
+        kernel.lock.release()
+        try:
+            kernel.run_later()
+            ready = self._replies.wait(deadline, kernel.config.spin)
+            me.asleep = False
+            for fd in ready:
+                if fd != kernel.blocked.fd:
+                    self._read(fd, answers)
+        finally:
+            kernel.lock.acquire()
+        for answer in answers:
+            self._count(answer)
+        me.asleep = True
+        return bool(ready)
+
+    def _read(self, fd: int, answers: list[_Answer]) -> None:
+        rank = self._kernel.ranks.rank_of(fd)
+        try:
+            message = receive(self._kernel.ranks.inlet(rank))
+        except QueueClosedError:
+            self._replies.forget(fd)  # the rank is gone or going: its pidfd tells the supervisor
+            return
+        if message is not None:
+            answers.append(self._decoded(rank, message))
+
+    def _decoded(self, rank: int, message: Message) -> _Answer:
+        identity = message.identity
+        try:
+            value = message.value()
+        except Exception as error:  # noqa: BLE001 - an answer that does not unpickle fails its own call, whatever it raises
+            future = self._calls.future(identity.call)
+            garbled = PayloadError(
+                f"the answer of rank {rank} to call {identity.call} ({'?' if future is None else future.method!r}) "
+                f"cannot be unpickled ({type(error).__name__}: {error}); the rank goes on, only this call failed"
+            )
+            garbled.__cause__ = error
+            return _Answer(rank, identity, ReplyOn.RAISED, None, garbled)
+        if message.kind is Say.RETURNED:
+            return _Answer(rank, identity, ReplyOn.RETURNED, value, None)
+        method, failure = value
+        cause = WorkerError(
+            f"rank {rank} failed in call {identity.call} ({method!r}): {failure.kind}: {failure.text}",
+            rank=rank,
+            phase="in a call",
+            method=method,
+            call=identity.call,
+        )
+        cause.__cause__ = RemoteTraceback(failure.traceback)
+        return _Answer(rank, identity, ReplyOn.RAISED, None, cause)
+
+    def _count(self, answer: _Answer) -> None:
+        kernel = self._kernel
+
+        def give(state: ExecutorState) -> tuple[ExecutorState, Happened]:
+            after, happened = kernel.protocol.reply(state, answer.rank, answer.event, answer.identity)
+            for call, step in happened:
+                future = self._calls.future(call)
+                if future is not None and step.slot == answer.rank and step.dest is Reply.RETURNED:
+                    future.put(answer.rank, answer.value)
+            return after, happened
+
+        try:
+            kernel.take(give, answer.cause)
+        except IllegalEventError as error:
+            kernel.take(kernel.protocol.fault, ExecutorError(str(error)))
