@@ -11,7 +11,8 @@ once for READY, once for the subscription, once to send GO, once to subscribe an
 variables, its stage and the five one-place channels to and from it, are packed into one int, so that what a worker can
 do is a table look-up. A *blind* executor does not look at sentinels while it waits on a queue, and deadlocks.
 
-The command reports the best of several runs, since the other core may be busy.
+The command reports the best of several runs, in processor time: a busy neighbour then costs what it takes from the
+caches, and not the turns that it takes.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cache
+from time import process_time
 
 from .check import check
 from .model import Label
@@ -172,13 +174,16 @@ def main(argv: list[str] | None = None) -> int:
     model = Handshake(options.workers, options.crashes)
     best = 0.0
     for kept in ("states", "edges"):
-        spaces = [search(model, edges=kept == "edges") for _ in range(options.runs)]
-        fastest = min(spaces, key=lambda space: space.seconds)
-        rate = len(fastest.states) / fastest.seconds
+        fastest = float("inf")
+        for _ in range(options.runs):
+            began = process_time()
+            space = search(model, edges=kept == "edges")
+            fastest = min(fastest, process_time() - began)
+        rate = len(space.states) / fastest
         best = max(best, rate)
         print(
-            f"{kept:7} N={options.workers} K={options.crashes}: {len(fastest.states):,} states, "
-            f"{fastest.transitions:,} transitions, {fastest.seconds:.3f} s, {rate:,.0f} states/s"
+            f"{kept:7} N={options.workers} K={options.crashes}: {len(space.states):,} states, "
+            f"{space.transitions:,} transitions, {fastest:.3f} s, {rate:,.0f} states/s"
         )
     print(check(model, properties(options.crashes)).to_text(), end="")
     return 0 if best >= FLOOR else 1

@@ -25,7 +25,7 @@ from .model import Model, ModelError, canonical_of, moves
 from .path import Path, Step
 from .property import Kind, Property
 from .report import Explored, Outcome, Report
-from .search import FIRST_VIOLATION, Limits, Progress, Watch, search
+from .search import FIRST_VIOLATION, PROGRESS_PERIOD, Limits, Progress, Watch, progress_of, search
 from .space import LiftError
 from .verdict import Verdict
 
@@ -109,6 +109,7 @@ class _Check(Generic[S]):
         first_violation: bool,
     ) -> None:
         self.model = model
+        self.progress = progress
         self.first_violation = first_violation
         watches: list[Watch[S]] = []
         self.watch_of: dict[tuple[str, str], int] = {}
@@ -144,6 +145,8 @@ class _Check(Generic[S]):
 
     def judge(self, prop: Property[S]) -> Outcome:
         began = perf_counter()
+        if prop.kind.needs_edges and self.progress is not None and self.space.seconds >= PROGRESS_PERIOD:
+            self.progress(progress_of(self.space, f"judging {prop.name}", self.space.seconds))
         outcome = self._twin(prop, self._own(prop))
         self.decided = self.decided or (self.first_violation and outcome.verdict is Verdict.VIOLATED)
         return replace(outcome, seconds=perf_counter() - began)
@@ -161,16 +164,14 @@ class _Check(Generic[S]):
             lasso = find_lasso(space, prop.predicate, prop.premise)
             if lasso is None:
                 return None
-            after = f"after {len(lasso.stem.steps)} steps"
-            ending = f"repeats {len(lasso.cycle)} steps" if lasso.cycle else "rests"
-            return self._violated(
-                prop, f"{after} a fair run {ending} without the goal", lasso.stem, lasso.cycle
-            )
+            ending = f"repeats {steps_in_words(lasso.cycle)} for ever" if lasso.cycle else "rests for ever"
+            reason = f"after {steps_in_words(lasso.stem.steps)} a fair run {ending} without the goal"
+            return self._violated(prop, reason, lasso.stem, lasso.cycle)
         bad, why, shows = self._bad_state(prop)
         if bad is None:
             return None
         path = space.path_to(bad, shows)
-        return self._violated(prop, f"after {len(path.steps)} steps {why}", path)
+        return self._violated(prop, f"after {steps_in_words(path.steps)} {why}", path)
 
     def _bad_state(self, prop: Property[S]) -> tuple[int | None, str, Callable[[S], bool] | None]:
         """The first bad state, what is bad about it, and (if a reduced graph may decide it) how a state shows that."""
@@ -201,7 +202,7 @@ class _Check(Generic[S]):
             reason = f"it happens in none of {len(self.space.states):,} states"
             return self._outcome(prop, Verdict.VIOLATED, reason)
         path = self.space.path_to(found, prop.predicate)
-        reason = f"it happens after {len(path.steps)} steps"
+        reason = f"it happens after {steps_in_words(path.steps)}"
         run = counterexample(self.model, prop, reason, path)
         return self._outcome(prop, Verdict.HOLDS, reason, witness=run)
 
@@ -250,6 +251,11 @@ def counterexample(
         states.append(list(model.actions(states[-1]))[step.index][1])
     words = tuple(map(model.describe, states))
     return Counterexample(model.name, prop.name, prop.sentence, reason, path.start, path.steps, cycle, words)
+
+
+def steps_in_words(taken: Sequence[Step]) -> str:
+    """How many steps, in words."""
+    return "1 step" if len(taken) == 1 else f"{len(taken)} steps"
 
 
 def _must_move(model: Model[S], state: S) -> bool:

@@ -52,7 +52,12 @@ class Counterexample:
         return self.stem + (self.cycle or ())
 
     def __len__(self) -> int:
+        """The number of steps, with one round of the cycle."""
         return len(self.steps)
+
+    def __bool__(self) -> bool:
+        """True: a run of no steps, where the start itself is bad, is a run all the same."""
+        return True
 
     def to_text(self) -> str:
         """The run as lines of text, one a step."""

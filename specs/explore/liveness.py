@@ -57,11 +57,7 @@ def find_lasso(
     space: Space[S], goal: Callable[[S], bool], premise: Callable[[S], bool] | None = None
 ) -> Lasso[S] | None:
     """A weakly fair run that owes `goal` for ever: from some state with `premise`, or, without one, from the start."""
-    if space.canonical is not None:
-        raise ValueError(
-            "fairness classes may name ranks: judge liveness on the full graph, not on a reduced one"
-        )
-    edges = _edges(space)
+    edges = _full_edges(space)
     region = _Region(space, edges, goal, premise)
     for state in region.order:
         if state < space.expanded and not edges.enabled[state]:

@@ -34,7 +34,7 @@ S = TypeVar("S", bound=Hashable)
 # States expanded between two looks at the clock. Small, so that a slow model still reports progress and keeps its
 # time limit; at a few microseconds a state the looks cost under one per cent.
 _CHUNK = 64
-_PROGRESS_PERIOD = 0.1  # seconds
+PROGRESS_PERIOD = 0.1  # seconds between two calls of a progress callback
 FIRST_VIOLATION = "it stopped at the first violation"
 
 
@@ -72,6 +72,13 @@ class Watch(Generic[S]):
     wanted: bool = True
     stops: bool = False
     """Whether a match ends the search."""
+
+
+def progress_of(space: Space[S], phase: str, seconds: float) -> Progress:
+    """What a progress callback is told about a space."""
+    found = len(space.states)
+    rate = found / max(seconds, 1e-9)
+    return Progress(phase, found, space.transitions, space.depth, found - space.expanded, seconds, rate)
 
 
 def search(
@@ -240,21 +247,14 @@ class _Search(Generic[S]):
     def _limit(self) -> str | None:
         """Report progress, and say which limit has been reached, if one has."""
         now, limits = perf_counter(), self.limits
-        if self.progress is not None and now - self.reported >= _PROGRESS_PERIOD:
+        if self.progress is not None and now - self.reported >= PROGRESS_PERIOD:
             self.reported = now
-            self.progress(self._progress(now - self.began))
+            self.progress(progress_of(self.space, "search", now - self.began))
         if limits.seconds is not None and now - self.began >= limits.seconds:
             return f"it stopped at the limit of {limits.seconds:g} seconds"
         if limits.memory is not None and _resident_bytes() >= limits.memory:
             return f"it stopped at the limit of {limits.memory / 2**20:,.0f} MiB of memory"
         return None
-
-    def _progress(self, seconds: float) -> Progress:
-        space, found = self.space, len(self.space.states)
-        frontier = found - space.expanded
-        return Progress(
-            "search", found, space.transitions, space.depth, frontier, seconds, found / max(seconds, 1e-9)
-        )
 
     def _at_fault(self, what: str, state: int, error: Exception) -> ModelError:
         space = self.space

@@ -23,19 +23,17 @@ from random import Random
 from time import perf_counter
 from typing import Generic, TypeVar
 
-from .check import counterexample, reject_duplicates
+from .check import counterexample, reject_duplicates, steps_in_words
 from .model import Model
 from .path import Path, Step, walk
 from .property import Kind, Property
 from .report import Explored, Outcome, Report
-from .search import Progress
+from .search import PROGRESS_PERIOD, Progress
 from .verdict import Verdict
 
 S = TypeVar("S", bound=Hashable)
 
 __all__ = ["random_walk", "simulate", "walk"]
-
-_PROGRESS_PERIOD = 0.1  # seconds
 
 
 def random_walk(
@@ -99,7 +97,7 @@ def simulate(
         tally.add(number, _random_walk(model, seed, number, depth, fault_weight))
         done += 1
         now = perf_counter()
-        if progress is not None and now - reported >= _PROGRESS_PERIOD:
+        if progress is not None and now - reported >= PROGRESS_PERIOD:
             reported = now
             rate = tally.visited / max(now - began, 1e-9)
             progress(
@@ -182,7 +180,7 @@ class _Tally(Generic[S]):
             reason = f"{what} in {explored.states:,} states visited, but {explored.truncated}{unmet}"
             return Outcome(p.name, p.kind, p.sentence, Verdict.NOT_ESTABLISHED, reason, explored)
         path = Path(find.path.start, find.path.states[: find.length + 1], find.path.steps[: find.length])
-        where = f"after {find.length} steps of walk {find.number} of seed {seed}"
+        where = f"after {steps_in_words(path.steps)} of walk {find.number} of seed {seed}"
         if p.kind is Kind.SOMETIMES:
             reason = f"it happens {where}"
             run = counterexample(self.model, p, reason, path)

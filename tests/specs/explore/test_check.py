@@ -196,6 +196,15 @@ def test_a_report_as_junit() -> None:
     assert len(ElementTree.fromstring(junit([report, report]).encode()).findall("testsuite")) == 2
 
 
+def test_a_bad_start_is_a_run_of_no_steps() -> None:
+    report = check(CHAIN, [always("always", "", no)])
+    run = report["always"].counterexample
+    assert run
+    assert (len(run), run.states) == (0, ("state 0",))
+    assert report["always"].reason == "after 0 steps it is false"
+    assert "from state 0" in report.to_junit()
+
+
 def test_an_unknown_property_is_a_key_error() -> None:
     with pytest.raises(KeyError):
         check(CHAIN, [])["nothing"]

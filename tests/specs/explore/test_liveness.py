@@ -165,6 +165,12 @@ def test_the_cycle_of_a_lasso_serves_every_class_it_owes() -> None:
     assert len(run.cycle) <= 4
 
 
+def test_the_cycle_ends_where_it_comes_home() -> None:
+    run = lasso(Graph({0: [("a", 1), ("b", 1)], 1: [("a", 0), ("b", 0)]}))
+    assert run.cycle is not None
+    assert sorted(s.label.action for s in run.cycle) == ["a", "b"]
+
+
 def test_the_shorter_of_two_lassos_is_given() -> None:
     near = {0: [("a", 1), ("z", 5)], 5: [("z", 6)], 6: [("z", 5)]}
     far = {1: [("b", 2)], 2: [("c", 3)], 3: [("d", 4)], 4: [("e", 1)]}
