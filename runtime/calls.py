@@ -46,6 +46,14 @@ class Calls:
         """The future of a call that is not settled."""
         return self._futures.get(call)
 
+    def any_open(self) -> bool:
+        """Whether any call is not settled."""
+        return bool(self._futures)
+
+    def oldest_open(self) -> int | None:
+        """The oldest call that is not settled."""
+        return next(iter(self._futures), None)
+
     # --- sending ----------------------------------------------------------------------------------------------------
 
     def submit(
@@ -69,6 +77,11 @@ class Calls:
             packet.close()
             raise
         return future
+
+    def leave_open(self) -> None:
+        """Nobody is about to wait for the last call: somebody may have to be told all the same."""
+        if self.draining.unattended():
+            self.draining.tend()
 
     def _enter(self, future: CallFuture, packet: Packet) -> None:
         kernel = self._kernel

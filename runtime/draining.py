@@ -7,11 +7,14 @@ Theory of operation:
 2. The drainer sleeps on every reply queue and on one flag, which is set for good when the executor begins to end: a
    call that the supervisor failed wakes its waiter, whoever drains.
 3. A reply is read and unpickled outside the lock, and offered to the calls that its rank owes under it.
+4. Where nobody waits, somebody may have asked to be told (a callback, `concurrent.futures.wait`). The supervisor then
+   drains, but only when calls have been without a drainer for a while: the blocking path pays nothing for it.
 """
 
 from __future__ import annotations
 
 import itertools
+import select
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -58,6 +61,8 @@ class Draining:
         self._calls = calls
         self._replies = Waiter()
         self._replies.watch(kernel.blocked.fd)
+        self._epoll = select.epoll()
+        self.tended = False  # whether the supervisor knows that calls may be without a drainer
         self._numbers = itertools.count()
         self._drainer: _Waiting | None = None
         self._parked: dict[int, _Waiting] = {}
@@ -65,6 +70,32 @@ class Draining:
     def watch(self, fd: int) -> None:
         """A reply queue is open: from here on callers read it."""
         self._replies.watch(fd)
+        self._epoll.register(fd, select.EPOLLIN)
+
+    # --- for the supervisor -----------------------------------------------------------------------------------------
+
+    @property
+    def arrival_fd(self) -> int:
+        """Readable when a reply has come and was not read."""
+        return self._epoll.fileno()
+
+    def unattended(self) -> bool:
+        """Whether calls are open and nobody drains."""
+        return self._drainer is None and self._calls.any_open()
+
+    def tend(self) -> None:
+        """Calls may be without a drainer: tell the supervisor, unless it knows."""
+        if not self.tended:
+            self.tended = True
+            self._kernel.wake.set()
+
+    def drain_once(self) -> None:
+        """Read what has come, on behalf of nobody in particular, unless somebody drains."""
+        oldest = self._calls.oldest_open()
+        if oldest is not None and self._drainer is None:
+            self.wait(oldest, 0.0, lambda: False)
+
+    # --- for callers ------------------------------------------------------------------------------------------------
 
     def wait(self, call: int, deadline: float | None, met: Callable[[], bool]) -> bool:
         """Drain, or be parked, until `met()`, which is asked under the lock; False if the deadline comes first."""
@@ -106,6 +137,8 @@ class Draining:
     def _give(self, waiting: _Waiting, event: CallerOn) -> None:
         if waiting is self._drainer and event in _LEAVES:
             self._drainer = None
+            if not self._parked and self._calls.any_open():
+                self.tend()
         waiting.state, steps = self._kernel.protocol.caller.apply(waiting.state, AGGREGATE, event)
         for step in steps:
             self._kernel.step(waiting.call, step._replace(slot=waiting.number))
@@ -127,6 +160,7 @@ class Draining:
         """`blocked` is set, so the drainer, if there is one, is on its way out. The lock is held."""
         while self._drainer is not None:
             self._kernel.changed.wait(0.1)
+        self._epoll.close()
 
     # --- reading ----------------------------------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import atexit
 import os
 import threading
@@ -108,7 +109,14 @@ class MultiprocExecutor:
         future: CallFuture = self._kernel.calls.submit(
             name, request, deadline_in(timeout), timeout, reply_rank, aggregate
         )
-        return future if non_block else future.result()
+        if not non_block:
+            return future.result()
+        self._kernel.calls.leave_open()
+        return future
+
+    async def rpc(self, method: str | Callable[..., Any], **options: Any) -> Any:
+        """`collective_rpc` for coroutines; cancelling the coroutine cancels the call."""
+        return await asyncio.wrap_future(self.collective_rpc(method, non_block=True, **options))
 
     def execute_model(
         self, scheduler_output: Any, non_block: bool = False, kv_output_aggregator: Aggregator | None = None

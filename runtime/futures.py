@@ -18,6 +18,8 @@ class CallFuture(concurrent.futures.Future[Any]):
     """The answer of one call: of one rank, of all ranks by rank, or of an aggregator over them.
 
     `result`, `exception` and `done` read the reply queues on behalf of every caller; no thread is handed anything.
+    `add_done_callback`, `concurrent.futures.wait`, `as_completed` and `asyncio.wrap_future` work as with any future;
+    callbacks run in a thread of ours, in no particular order.
     """
 
     def __init__(

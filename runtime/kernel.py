@@ -52,6 +52,7 @@ class Kernel:
         self.wake = Flag()  # the supervisor should look again
         self.blocked = Flag()  # set for good when blocked callers must not stay blocked
         self.stop_asked = False
+        self.supervisor = 0  # the supervisor's thread
         self.alarm: float | None = None
         self.survivors: list[tuple[int, int]] = []
         self.exits: dict[int, int | None] = {}
@@ -77,8 +78,7 @@ class Kernel:
         """
         with self.lock:
             self.take(give, cause)
-        # The supervisor brings most facts, and foreign code must not hold it up.
-        self.run_later(in_thread=True)
+        self.run_later()
 
     def take(self, give: Give, cause: BaseException | None = None) -> None:
         """The same with the lock held; `run_later` is left to the caller."""
@@ -151,11 +151,11 @@ class Kernel:
         """Keep foreign code for when the lock is free."""
         self._later.append(work)
 
-    def run_later(self, in_thread: bool = False) -> None:
-        """Run what was kept; in a thread of its own if it may take long. The lock is not held."""
+    def run_later(self) -> None:
+        """Run what was kept. The lock is not held. Foreign code must not hold the supervisor up."""
         if not self._later:
             return
-        if in_thread:
+        if threading.get_ident() == self.supervisor:
             threading.Thread(target=self.run_later, name="procession-callbacks", daemon=True).start()
             return
         while True:

@@ -39,6 +39,8 @@ from .kernel import Kernel
 from .ranks import EPOCH
 from .wait import READ, WRITE, Waiter, deadline_in
 
+_ALONE = 0.001  # seconds for which calls may be without a drainer before the supervisor looks after them
+
 
 class Supervisor:
     """Owns the processes of one executor."""
@@ -53,6 +55,8 @@ class Supervisor:
         self._deadline = deadline_in(kernel.config.start_timeout)
         self._phase_since = [self._began] * kernel.config.world_size
         self._pidfds: dict[int, int] = {}
+        self._tend_at: float | None = None
+        self._tending = False
 
     def start(self) -> None:
         """Begin; the executor's constructor waits for what comes of it."""
@@ -69,6 +73,7 @@ class Supervisor:
         # Whatever this thread makes begins with these blocked; the process's own threads take its signals.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
         kernel = self.kernel
+        kernel.supervisor = threading.get_ident()
         try:
             if kernel.config.start_method == "forkserver":
                 warm(kernel.config.preload)
@@ -89,13 +94,16 @@ class Supervisor:
     def _turn(self) -> None:
         kernel = self.kernel
         self._watch_rooms()
-        limits = [limit for limit in (kernel.alarm, self._start_deadline()) if limit is not None]
+        times = (kernel.alarm, self._start_deadline(), self._tend())
+        limits = [limit for limit in times if limit is not None]
         ready = self._waiter.wait(min(limits, default=None))
         if kernel.wake.fd in ready:
             kernel.wake.clear()
         self._heed_stop()
         for rank in self._ranks.alive():
             self._hear(rank, ready)
+        if self._tending and kernel.calls.draining.arrival_fd in ready:
+            self._tend_calls()
         now = time.monotonic()
         if kernel.alarm is not None and now >= kernel.alarm:
             kernel.fact(kernel.protocol.stop_alarm)
@@ -103,6 +111,29 @@ class Supervisor:
         if deadline is not None and now >= deadline:
             kernel.fact(kernel.protocol.start_deadline, self._too_late())
             self._deadline = None
+
+    def _tend(self) -> float | None:
+        """Watch the replies where callers have left calls alone for a while; until when not to, if that is known."""
+        draining = self.kernel.calls.draining
+        if not draining.tended or self._tending:
+            return None
+        now = time.monotonic()
+        if self._tend_at is None:
+            self._tend_at = now + _ALONE
+        if now < self._tend_at:
+            return self._tend_at
+        self._tend_at = None
+        draining.tended = False
+        if draining.unattended():  # asked after the flag is down: whoever leaves a call later raises it again
+            draining.tended = self._tending = True
+            self._waiter.watch(draining.arrival_fd)
+        return None
+
+    def _tend_calls(self) -> None:
+        draining = self.kernel.calls.draining
+        self._waiter.forget(draining.arrival_fd)
+        self._tending = False
+        draining.drain_once()
 
     def _heed_stop(self) -> None:
         if self.kernel.stop_asked:
