@@ -288,15 +288,12 @@ def test_a_stale_word_is_dropped(heard: int, identity: tuple[int, int]) -> None:
         assert executor.state == before
 
 
-def test_ready_out_of_turn_is_the_peers_fault() -> None:
-    executor = Executor(1).made(0)
-    text = refuses(executor, lambda e: e.says(0, RankStartOn.READY), RemoteProtocolError)
+def test_a_word_of_a_rank_that_was_never_made_is_the_peers_fault() -> None:
+    text = refuses(Executor(1), lambda e: e.says(0, RankStartOn.HELLO), RemoteProtocolError)
     assert text == (
-        "the peer broke the protocol: machine 'start.rank_start' of rank 0 is in state SPAWNED (The process was made; "
-        "nothing has been heard from it.) and met 'ready'; allowed there: cancel, died, failed, hello"
+        "the peer broke the protocol: machine 'start.rank_start' of rank 0 is in state ABSENT (No process has been "
+        "made for the rank yet.) and met 'hello'; allowed there: cancel, spawned"
     )
-    executor.ready(0)
-    refuses(executor, lambda e: e.says(0, RankStartOn.READY), RemoteProtocolError)
 
 
 @pytest.mark.parametrize("steps", range(3))
