@@ -7,7 +7,8 @@ Theory of operation:
 2. The executor waits on all ranks at once: no rank's silence can hide another rank's death (sglang#20287).
 3. A rank's start ends in one of four ways: READY; FAILED (it said so, with its traceback); DEAD (the kernel said so:
    a process that dies hard sends nothing, vllm#11737); CANCELLED (somebody gave up: deadline, stop, or another rank).
-4. A message of another epoch or rank is dropped and changes nothing: a stale process cannot make a rank READY.
+4. A message of another epoch or rank is dropped and changes nothing, whenever it comes: a stale process can neither
+   make a rank READY nor fail the start.
 5. The aggregate is UP when every rank is READY and FAILED as soon as one is not going to be.
 """
 
@@ -89,21 +90,15 @@ RANK_START = Table(
         on(_O.QUEUES, _S.WEIGHTS, _S.QUEUES, conditions=[of_this_epoch, of_this_rank]),
         on(_O.READY, _S.QUEUES, _S.READY, conditions=[of_this_epoch, of_this_rank]),
         on(_O.FAILED, _STARTING, _S.FAILED, conditions=[of_this_epoch, of_this_rank]),
-        # The same words from a stale process, by epoch or by rank.
+        # Any word, at any time, from a stale process: by epoch or by rank. A rank's own word out of turn is refused.
         *(
             row
-            for trigger, source in (
-                (_O.HELLO, [_S.SPAWNED]),
-                (_O.WEIGHTS, [_S.DEVICE]),
-                (_O.QUEUES, [_S.WEIGHTS]),
-                (_O.READY, [_S.QUEUES]),
-                (_O.FAILED, _STARTING),
-            )
+            for trigger in _MESSAGES
             for row in (
-                on(trigger, source, None, unless=[of_this_epoch], after=[_D.DROP_STALE]),
+                on(trigger, [*_STARTING, _S.READY], None, unless=[of_this_epoch], after=[_D.DROP_STALE]),
                 on(
                     trigger,
-                    source,
+                    [*_STARTING, _S.READY],
                     None,
                     conditions=[of_this_epoch],
                     unless=[of_this_rank],

@@ -2,8 +2,9 @@
 
 Every fault is found, not only the first. Checked: words (declared states, events, effects; each with a sentence of
 its own), reachability, that final states have no way out and others have one, dead events, that the rows of one
-(state, event) neither overlap nor leave a hole whatever their guards say, and the waiting rule: each waiting state
-leaves on message, death, cancel and deadline.
+(state, event) neither overlap nor leave a hole whatever their guards say (but messages may be dropped for their
+origin alone, and refused otherwise), and the waiting rule: each waiting state leaves on message, death, cancel and
+deadline.
 """
 
 from __future__ import annotations
@@ -112,11 +113,18 @@ def _guards(table: Table) -> list[str]:
                 if all(truth[guard] for guard in row["conditions"])
                 and not any(truth[guard] for guard in row["unless"])
             ]
+            if not match and event.kind is Kind.MESSAGE and all(_drops(row) for row in rows):
+                continue  # what such rows do not drop is refused, as if there were none
             if len(match) != 1:
                 case = " and ".join(f"{guard.__name__} is {truth[guard]}" for guard in guards) or "always"
                 kind = "no row applies" if not match else f"{len(match)} rows apply"
                 found.append(f"{state.name}, {event.value!r}: {kind} when {case}")
     return found
+
+
+def _drops(row: Row) -> bool:
+    """Whether the row only says whose message is dropped: it stays, unless the message is of the right origin."""
+    return row["dest"] is None and bool(row["unless"])
 
 
 def _waits(table: Table) -> list[str]:

@@ -132,8 +132,12 @@ class Table:
         return self.alternatives[state, event][index]
 
     def allowed(self, state: State) -> list[Event]:
-        """The events that `state` has rows for."""
-        return [event for (source, event) in self.alternatives if source is state]
+        """The events that `state` has rows for, beyond rows that only drop a message of the wrong origin."""
+        return [
+            event
+            for (source, event), rows in self.alternatives.items()
+            if source is state and not all(row.dest is state and row.unless for row in rows)
+        ]
 
     def moves(self, state: State, event: Event) -> bool:
         """Whether `event`, unguarded, leads out of `state`."""

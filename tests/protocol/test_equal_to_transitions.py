@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import types
 from collections.abc import Callable
+from contextlib import suppress
 from itertools import product
 from typing import Any
 
@@ -16,7 +17,7 @@ import pytest
 from transitions import MachineError
 
 from procession.protocol import futures, life, queues, ready, shutdown
-from procession.protocol.core import Event, Identity, IllegalEventError, State, Table, on
+from procession.protocol.core import Event, Identity, IllegalEventError, RemoteProtocolError, State, Table, on
 from procession.protocol.core.table import compiled
 
 MODULES: tuple[types.ModuleType, ...] = (ready, queues, futures, shutdown, life)
@@ -62,7 +63,8 @@ class Live:
             assert self.model.state is state
             assert not self.model.done
             return None
-        assert moved, "every guard was false: lint promises that one row of an allowed event applies"
+        if not moved:  # every guard was false: the rows only drop messages of the wrong origin, and this one is not
+            return None
         return self.model.state, tuple(self.model.done)
 
 
@@ -121,7 +123,8 @@ def test_every_row_is_taken_in_some_case(table: Table) -> None:
     taken = set()
     for (state, event), rows in table.alternatives.items():
         for message in MESSAGES:
-            taken.add((state, event, table.select(state, event, OWN, message)))
+            with suppress(RemoteProtocolError):  # where rows only drop messages of the wrong origin
+                taken.add((state, event, table.select(state, event, OWN, message)))
         assert {(state, event, index) for index in range(len(rows))} <= taken
 
 
