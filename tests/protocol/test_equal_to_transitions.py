@@ -63,7 +63,7 @@ class Live:
             assert self.model.state is state
             assert not self.model.done
             return None
-        if not moved:  # every guard was false: the rows only drop messages of the wrong origin, and this one is not
+        if not moved:  # every guard was false: the rows only drop messages of the wrong origin
             return None
         return self.model.state, tuple(self.model.done)
 

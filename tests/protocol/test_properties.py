@@ -22,7 +22,7 @@ from procession.protocol.executor import ExecutorProtocol, ExecutorState, Happen
 from procession.protocol.futures import CALL, REPLY, Call, CallOn, FuturesDo, Reply, ReplyOn, ServeOn
 from procession.protocol.life import LIFE, Life, LifeDo, LifeOn
 from procession.protocol.queues import SEAT, Gate, GateOn, QueueDo, Reader, ReaderOn, Seat, SeatOn
-from procession.protocol.ready import Boot, BootOn, RankStart, RankStartOn, Start
+from procession.protocol.ready import Boot, BootOn, RankStart, RankStartOn, ReadyDo, Start
 from procession.protocol.shutdown import (
     LISTENER,
     Leave,
@@ -164,7 +164,8 @@ class Book:
                     self.announced[effect.value] += 1
                     assert self.announced[effect.value] == 1, f"{effect.value} twice"
             if step.slot >= 0 and step.cluster in EXECUTOR_CLUSTERS:
-                assert not (step.slot in self.reaped and step.effects), f"{step} acts on a reaped rank"
+                done = set(step.effects) - {ReadyDo.DROP_STALE}
+                assert not (step.slot in self.reaped and done), f"{step} acts on a reaped rank"
             if StopDo.REAP in step.effects:
                 self.reaped.add(step.slot)
 
