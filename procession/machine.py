@@ -128,14 +128,18 @@ def memfd() -> Finding:
             "memfd",
             False,
             f"no: {error}",
-            problem="Queues live in memfd memory: use Linux 3.17 or later, "
+            problem="Large messages and the workers' shared lock live in memfd memory: use Linux 3.17 or later, "
             "and let the sandbox's seccomp filter pass memfd_create.",
         )
     return Finding("memfd", True, "yes: shared memory leaves nothing behind, even after SIGKILL")
 
 
 def shared_room(limits: CgroupLimits, folder: Path = Path("/dev/shm")) -> Finding:  # noqa: S108 - looked at, not used
-    """Room for shared memory in `folder`, in bytes; memfd memory counts against memory instead."""
+    """Room for shared memory in `folder`, in bytes; memfd memory counts against memory instead.
+
+    procession itself keeps nothing there (see `memfd`), so trouble with it is a note: torch's shared tensors and
+    multiprocessing's locks, which a worker class may use, live there.
+    """
     try:
         found = os.statvfs(folder)
     except OSError as error:
@@ -143,22 +147,19 @@ def shared_room(limits: CgroupLimits, folder: Path = Path("/dev/shm")) -> Findin
             "shared memory",
             None,
             f"none: {error}",
-            problem=f"multiprocessing keeps its locks in {folder}: mount a tmpfs there.",
+            note=f"If your workers share tensors or multiprocessing locks, these live in {folder}: mount a tmpfs there.",
         )
     free = found.f_bavail * found.f_frsize
     counted = "memory" if limits.memory_bytes is None else f"the control group's {size(limits.memory_bytes)}"
     sentence = f"{size(free)} free in {folder}; memfd memory counts against {counted}"
     more = f"Give {folder} at least {size(_LEAST_SHARED)}: in a container, start it with --shm-size=1g."
     writable = os.access(folder, os.W_OK | os.X_OK)
-    denied = (
-        f"{folder} cannot be written by this user, and multiprocessing keeps its locks there: chmod 1777."
-    )
+    denied = f"This user cannot write to {folder}, where shared tensors and multiprocessing locks live: chmod 1777."
     return Finding(
         "shared memory",
         free,
         sentence,
-        problem=None if writable else denied,
-        note=more if free < _LEAST_SHARED else None,
+        note=denied if not writable else more if free < _LEAST_SHARED else None,
     )
 
 
@@ -215,7 +216,7 @@ def seqpacket() -> Finding:
             "SEQPACKET",
             None,
             f"no: {error}",
-            problem="Workers report over AF_UNIX SEQPACKET sockets: let the sandbox pass them.",
+            problem="Queues are AF_UNIX SEQPACKET sockets: let the sandbox pass them.",
         )
     with closing(pair[0]) as sender, closing(pair[1]) as receiver:
         sender.setblocking(False)

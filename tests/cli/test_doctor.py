@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import resource
 import socket
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from procession.commands import doctor
 from procession.exits import Exit
 from procession.machine import Finding
 from procession.runtime.amx.cgroup import CgroupLimits
+from procession.runtime.config import ExecutorConfig
 
 NONE = CgroupLimits(None, None, None)
 SUBJECTS = [
@@ -128,9 +130,10 @@ def test_memory_is_bounded_by_the_control_group(tmp_path: Path) -> None:
 
 
 def test_shared_memory_missing_small_or_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "mount a tmpfs" in (machine.shared_room(NONE, tmp_path / "none").problem or "")
+    assert "mount a tmpfs" in (machine.shared_room(NONE, tmp_path / "none").note or "")
     monkeypatch.setattr(os, "access", lambda path, mode: False)
-    assert "chmod" in (machine.shared_room(NONE, tmp_path).problem or "")
+    assert "chmod" in (machine.shared_room(NONE, tmp_path).note or "")
+    monkeypatch.undo()
     monkeypatch.setattr(machine, "_LEAST_SHARED", 1 << 62)
     assert "--shm-size" in (machine.shared_room(NONE, tmp_path).note or "")
 
@@ -165,6 +168,11 @@ def test_limits_that_are_low_and_none_at_all(monkeypatch: pytest.MonkeyPatch) ->
     assert machine.open_files().note is None
     assert machine.processes(NONE).value == -1
     assert machine.processes(CgroupLimits(None, None, 100)).value == 100
+
+
+def test_the_default_start_method_is_the_executors() -> None:
+    (default,) = (field.default for field in fields(ExecutorConfig) if field.name == "start_method")
+    assert default == machine.DEFAULT_START_METHOD
 
 
 def test_a_python_without_forkserver(monkeypatch: pytest.MonkeyPatch) -> None:
