@@ -113,8 +113,8 @@ def _guards(table: Table) -> list[str]:
                 if all(truth[guard] for guard in row["conditions"])
                 and not any(truth[guard] for guard in row["unless"])
             ]
-            if not match and event.kind is Kind.MESSAGE and all(_drops(row) for row in rows):
-                continue  # what such rows do not drop is refused, as if there were none
+            if not match and all(values) and event.kind is Kind.MESSAGE and all(_drops(row) for row in rows):
+                continue  # of the right origin in every respect: refused, as if there were no row
             if len(match) != 1:
                 case = " and ".join(f"{guard.__name__} is {truth[guard]}" for guard in guards) or "always"
                 kind = "no row applies" if not match else f"{len(match)} rows apply"

@@ -276,16 +276,34 @@ def test_a_rank_dies_between_ready_and_joined() -> None:
 @pytest.mark.parametrize(
     "identity", [(EPOCH - 1, 0), (EPOCH, 1), (EPOCH - 1, 1)], ids=["epoch", "rank", "both"]
 )
-@pytest.mark.parametrize("heard", range(4))
-def test_a_stale_word_is_dropped(heard: int, identity: tuple[int, int]) -> None:
+@pytest.mark.parametrize("heard", range(5))
+def test_a_stale_word_is_dropped_whenever_it_comes(heard: int, identity: tuple[int, int]) -> None:
     executor = Executor(2).made(0, 1)
     for phase in PHASES[:heard]:
         executor.says(0, phase)
     before = executor.state
-    for event in (PHASES[heard], RankStartOn.FAILED):
+    for event in (*PHASES, RankStartOn.FAILED):
         executor.says(0, event, *identity)
         assert executor.done == [f"{ReadyDo.DROP_STALE.value}[0]"]
         assert executor.state == before
+
+
+@pytest.mark.parametrize("heard", range(5))
+def test_a_word_out_of_turn_is_the_peers_fault(heard: int) -> None:
+    executor = Executor(2).made(0, 1)
+    for phase in PHASES[:heard]:
+        executor.says(0, phase)
+    for event in PHASES:
+        if event not in PHASES[heard : heard + 1]:
+            refuses(executor, lambda e, event=event: e.says(0, event), RemoteProtocolError)  # type: ignore[misc]
+
+
+def test_a_word_out_of_turn_in_words() -> None:
+    text = refuses(Executor(1).made(0), lambda e: e.says(0, RankStartOn.READY), RemoteProtocolError)
+    assert text == (
+        "the peer broke the protocol: machine 'start.rank_start' of rank 0 is in state SPAWNED (The process was made; "
+        "nothing has been heard from it.) and met 'ready'; allowed there: cancel, died, failed, hello"
+    )
 
 
 def test_a_word_of_a_rank_that_was_never_made_is_the_peers_fault() -> None:

@@ -8,7 +8,18 @@ from typing import Any, cast
 
 import pytest
 
-from procession.protocol.core import Effect, Event, Identity, Kind, State, Table, TableError, on, stay
+from procession.protocol.core import (
+    Effect,
+    Event,
+    Identity,
+    Kind,
+    RemoteProtocolError,
+    State,
+    Table,
+    TableError,
+    on,
+    stay,
+)
 from procession.protocol.core.table import ALL_EXITS, Row
 
 
@@ -303,6 +314,40 @@ def test_a_hole_in_guards() -> None:
     ]
     closed = on(DoorOn.KNOCK, Door.AJAR, Door.SHUT, conditions=[friend], unless=[neighbour])
     assert faults([*SOUND, *rows, closed]) == []
+
+
+DROPS = [
+    on(DoorOn.KNOCK, Door.AJAR, None, unless=[friend], after=[DoorDo.CREAK]),
+    on(DoorOn.KNOCK, Door.AJAR, None, conditions=[friend], unless=[neighbour], after=[DoorDo.CREAK]),
+]
+
+
+def test_a_message_may_be_dropped_for_its_origin_alone() -> None:
+    """Of the right origin it is refused, and the error does not name it as allowed."""
+    table = door([*SOUND, *DROPS])
+    own = Identity(1, 0)
+    assert table.step(Door.AJAR, DoorOn.KNOCK, own, Identity(2, 1)).dest is Door.AJAR
+    assert table.step(Door.AJAR, DoorOn.KNOCK, own, Identity(1, 2)).after == (DoorDo.CREAK,)
+    with pytest.raises(RemoteProtocolError, match="met 'knock'; allowed there: break, late, leave"):
+        table.step(Door.AJAR, DoorOn.KNOCK, own, Identity(1, 1))
+
+
+def test_a_drop_that_leaves_another_case_open() -> None:
+    assert faults([*SOUND, DROPS[1]]) == [
+        "AJAR, 'knock': no row applies when friend is False and neighbour is True",
+        "AJAR, 'knock': no row applies when friend is False and neighbour is False",
+    ]
+
+
+def test_only_a_message_is_dropped_for_its_origin() -> None:
+    rows = [row for row in SOUND if row["trigger"] is not DoorOn.LATE]
+    late = [on(DoorOn.LATE, Door.SHUT, Door.GONE), on(DoorOn.LATE, Door.AJAR, None, unless=[friend])]
+    assert faults([*rows, *late]) == ["AJAR, 'late': no row applies when friend is True"]
+
+
+def test_a_row_that_does_more_than_drop_leaves_no_case_open() -> None:
+    moves = on(DoorOn.KNOCK, Door.AJAR, Door.SHUT, unless=[friend])
+    assert faults([*SOUND, moves]) == ["AJAR, 'knock': no row applies when friend is True"]
 
 
 # --- waits ------------------------------------------------------------------------------------------------------------

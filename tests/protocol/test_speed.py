@@ -18,18 +18,21 @@ OWN = Identity(1, call=3)
 MESSAGE = Identity(1, 0, 3)
 
 
-def seconds_a_step(call: Callable[[], object], repeats: int = 41) -> float:
-    """The median over `repeats` of the mean time of a step, where `call` takes STEPS of them.
+def seconds_a_step(call: Callable[[], object], repeats: int = 11) -> float:
+    """The best of five medians over `repeats` of the mean time of a step, where `call` takes STEPS of them.
 
-    This thread's own time: how busy the machine is must not decide.
+    This thread's own time, and the best of five: how busy the machine is must not decide.
     """
     call()
-    times = []
-    for _ in range(repeats):
-        start = thread_time()
-        call()
-        times.append((thread_time() - start) / STEPS)
-    return median(times)
+    medians = []
+    for _ in range(5):
+        times = []
+        for _ in range(repeats):
+            start = thread_time()
+            call()
+            times.append((thread_time() - start) / STEPS)
+        medians.append(median(times))
+    return min(medians)
 
 
 def replies(cluster: Cluster, times: int = 1) -> Callable[[], None]:
@@ -56,4 +59,4 @@ def test_a_remembered_step_is_fast(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_step_that_is_ten_times_slower_is_seen() -> None:
-    assert seconds_a_step(replies(CALL_CLUSTER, times=10), 11) > BOUND
+    assert seconds_a_step(replies(CALL_CLUSTER, times=10), 5) > BOUND
