@@ -102,7 +102,7 @@ def _dequantize(blocks: NDArray[np.uint8], info: TensorInfo) -> NDArray[np.float
     for start in range(0, flat.size // size, run):
         part = flat[start * size : (start + run) * size]
         out[start * values : (start + run) * values] = dequantize(part[None], info.quantization)[0]
-    return out.reshape(blocks.shape[0], -1)
+    return out.reshape(blocks.shape[0], blocks.shape[1] // size * values)
 
 
 def _hyperparameters(header: Header, path: str) -> Hyperparameters:
