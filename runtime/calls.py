@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..protocol.core import Identity, IllegalEventError
 from ..protocol.futures import CallOn, FuturesDo, Reply
-from .channel import Packet, Say
+from .channel import IN_BAND, Packet, Say
 from .codec import encode
 from .draining import Draining
 from .errors import CallTimeoutError, QueueClosedError
@@ -67,14 +67,18 @@ class Calls:
     ) -> CallFuture:
         """Send a call to every rank. Nothing was sent if this raises."""
         kernel = self._kernel
-        packet = Packet(Say.CALL, encode(request, f"the arguments of {method!r}"))
+        body = encode(request, f"the arguments of {method!r}")
+        if body.size > IN_BAND:
+            with kernel.lock:  # the supervisor may be reading the same channels
+                kernel.ranks.broadcast.collect()
+        packet = Packet(Say.CALL, body, arena=kernel.ranks.broadcast.arena)
         future = CallFuture(self, method, kernel.config.world_size, reply_rank, aggregate, deadline, timeout)
         try:
             self._wait_for_room(future)
             with kernel.lock:
                 self._enter(future, packet)
         except BaseException:
-            packet.close()
+            packet.close(sent=False)
             raise
         return future
 
@@ -99,6 +103,7 @@ class Calls:
             raise
 
     def _broadcast(self, packet: Packet) -> None:
+        self._kernel.ranks.give_back()
         full = False
         for rank, waiting in enumerate(self._outbox):
             if waiting or not self._sent(rank, packet):

@@ -4,9 +4,8 @@ Theory of operation:
 
 1. A message is one packet: a header (kind, epoch, call) and a payload. There is no slot, no flag and no separate
    notification that could be lost, and a reader that dies gives its memory back by dying.
-2. A payload above `IN_BAND` bytes is written once into an anonymous memory file (memfd), whose descriptor travels
-   with the packet to every reader. It has no name, so nothing can be left behind, not even by SIGKILL; the memory goes
-   with its last user. Readers map it privately: they may write to what they got and disturb nobody.
+2. A payload above `IN_BAND` bytes is copied once into a block of memory without a name (see `arena`), whose
+   descriptor travels with the packet to every reader. Nothing can be left behind, not even by SIGKILL.
 3. The end of a channel is made with `shutdown`, which reaches the peer even while a forked sibling still holds a copy
    of the descriptor; closing would not (vllm#28053).
 """
@@ -14,7 +13,7 @@ Theory of operation:
 from __future__ import annotations
 
 import array
-import mmap
+import contextlib
 import os
 import socket
 import struct
@@ -22,21 +21,22 @@ from enum import IntEnum
 from typing import Any, NamedTuple
 
 from ..protocol.core import Identity
+from .arena import Arena, Block, Returns, aligned
 from .codec import Buffer, Encoded, decode
-from .errors import QueueClosedError, RoomError
+from .errors import QueueClosedError
 
 IN_BAND = 32 * 1024
-_HEADER = struct.Struct("<BBHIqqII")  # kind, flags, -, epoch, call, rank, pickle length, number of buffers
+_HEADER = struct.Struct(
+    "<BBHIqqII"
+)  # kind, flags, block, epoch, call, rank, pickle length, number of buffers
 _LENGTH = struct.Struct("<Q")
 _ATTACHED = 1
 _MAX_PACKET = 64 * 1024
 _MAX_DESCRIPTORS = 8
 _ANCILLARY = socket.CMSG_SPACE(_MAX_DESCRIPTORS * 4)
-_ALIGN = 64
 # As plain numbers: combining the enum's members costs a microsecond each time.
 _SEND = int(socket.MSG_DONTWAIT) | int(socket.MSG_NOSIGNAL)
 _RECEIVE = int(socket.MSG_DONTWAIT) | int(socket.MSG_CMSG_CLOEXEC)
-_MIB = 1 << 20
 
 
 class Say(IntEnum):
@@ -48,6 +48,7 @@ class Say(IntEnum):
     RETURNED = 4
     RAISED = 5
     START = 6
+    RELEASED = 7
 
 
 _SAID = {int(word): word for word in Say}
@@ -56,32 +57,38 @@ _SAID = {int(word): word for word in Say}
 class Packet:
     """A message for any number of readers: made, addressed, sent to each, and closed after the last."""
 
-    __slots__ = ("_content", "_descriptors", "_flags", "_lengths", "_owned", "data", "kind")
+    __slots__ = ("_arena", "_block", "_content", "_descriptors", "_lengths", "data", "kind")
 
-    def __init__(self, kind: Say, body: Encoded | None = None, fds: tuple[int, ...] = ()) -> None:
-        """Raises `RoomError` if there is no room for a large body."""
+    def __init__(
+        self, kind: Say, body: Encoded | None = None, fds: tuple[int, ...] = (), arena: Arena | None = None
+    ) -> None:
+        """A large body is copied into a block of `arena`. Raises `RoomError` if there is no room for it."""
         self.kind = kind
         self.data = b""
+        self._arena = arena
+        self._block: Block | None = None
         self._descriptors = fds
-        self._owned = -1
-        self._flags = 0
         self._content: list[Buffer] = []
         self._lengths = (0, 0)
         if body is None:
             return
         self._lengths = (len(body.pickled), len(body.buffers))
         lengths = b"".join([_LENGTH.pack(buffer.nbytes) for buffer in body.buffers])
-        if body.size + len(lengths) > IN_BAND:
-            self._flags = _ATTACHED
-            self._owned = _memory_file(body, lengths)
-            self._descriptors = (self._owned, *fds)
-        else:
-            self._content = [lengths, body.pickled, *body.buffers]
+        parts: list[Buffer] = [lengths, body.pickled, *body.buffers]
+        if body.size + len(lengths) <= IN_BAND:
+            self._content = parts
+            return
+        size = sum(aligned(len(part)) for part in parts)
+        block = Block(0, size) if arena is None else arena.take(size)
+        block.write(parts)
+        self._block = block
+        self._descriptors = (block.fd, *fds)
 
     def address(self, identity: Identity) -> Packet:
         """Say which epoch, rank and call it belongs to; it can be sent then."""
         epoch, rank, call = identity
-        head = _HEADER.pack(self.kind, self._flags, 0, epoch, call, rank, *self._lengths)
+        flags, number = (0, 0) if self._block is None else (_ATTACHED, self._block.number)
+        head = _HEADER.pack(self.kind, flags, number, epoch, call, rank, *self._lengths)
         self.data = b"".join((head, *self._content))
         return self
 
@@ -101,11 +108,15 @@ class Packet:
             raise QueueClosedError("the reader of the channel is gone") from error
         return True
 
-    def close(self) -> None:
-        """Give the memory file back; readers that have it keep it."""
-        if self._owned >= 0:
-            os.close(self._owned)
-            self._owned = -1
+    def close(self, sent: bool = True) -> None:
+        """Give up the block if it is used once, or if the message was sent to nobody."""
+        block, self._block = self._block, None
+        if block is None:
+            return
+        if block.number == 0:
+            block.close()
+        elif not sent and self._arena is not None:
+            self._arena.unused(block)
 
 
 class Message(NamedTuple):
@@ -122,8 +133,11 @@ class Message(NamedTuple):
         return decode(self.pickled, self.buffers)
 
 
-def receive(sock: socket.socket) -> Message | None:
-    """The next message, without waiting; None if there is none. Raises `QueueClosedError` at the channel's end."""
+def receive(sock: socket.socket, returns: Returns | None = None) -> Message | None:
+    """The next message, without waiting; None if there is none. Raises `QueueClosedError` at the channel's end.
+
+    `returns` collects the blocks that the writer may write again.
+    """
     try:
         data, ancillary, _, _ = sock.recvmsg(_MAX_PACKET, _ANCILLARY, _RECEIVE)
     except BlockingIOError:
@@ -136,11 +150,13 @@ def receive(sock: socket.socket) -> Message | None:
     for level, kind, raw in ancillary:
         if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
             fds += tuple(array.array("i", raw[: len(raw) - len(raw) % 4]))
-    kind, flags, _, epoch, call, rank, length, count = _HEADER.unpack_from(data)
+    kind, flags, number, epoch, call, rank, length, count = _HEADER.unpack_from(data)
     identity = Identity(epoch, rank, call)
     if flags & _ATTACHED:
         try:
-            pickled, buffers = _map(fds[0], length, count)
+            pickled, buffers = _parts(
+                (Returns() if returns is None else returns).map(fds[0], number), length, count
+            )
         finally:
             os.close(fds[0])
         return Message(_SAID[kind], identity, pickled, buffers, fds[1:])
@@ -171,55 +187,30 @@ def end(sock: socket.socket) -> None:
         return
 
 
-def _memory_file(body: Encoded, lengths: bytes) -> int:
-    """A memfd that holds lengths, pickle and buffers, each at a multiple of 64 bytes."""
-    _check_room(body.size)
-    fd = os.memfd_create("procession-message", os.MFD_CLOEXEC)
-    try:
-        parts: list[Buffer] = [lengths, body.pickled, *body.buffers]
-        for part in parts:
-            view = memoryview(part).cast("B") if len(part) else memoryview(b"")
-            size = view.nbytes
-            while view.nbytes:
-                view = view[os.write(fd, view) :]
-            os.lseek(fd, -size % _ALIGN, os.SEEK_CUR)
-        os.ftruncate(fd, max(1, os.lseek(fd, 0, os.SEEK_CUR)))
-    except OSError as error:
-        os.close(fd)
-        raise RoomError(
-            f"no room in shared memory for a message of {body.size / _MIB:.1f} MiB ({error.strerror}); "
-            "nothing was sent. Send less at a time, or free memory."
-        ) from error
-    return fd
+def give_back(sock: socket.socket, returns: Returns) -> None:
+    """Tell the writer which blocks it may write again. Costs nothing when there are none."""
+    for number in returns.take():
+        with contextlib.suppress(QueueClosedError):
+            if not Packet(Say.RELEASED).address(Identity(0, -1, number)).send(sock):
+                returns.put_back(number)
+                return
 
 
-def _map(fd: int, length: int, count: int) -> tuple[Buffer, tuple[Buffer, ...]]:
-    size = os.fstat(fd).st_size
-    view = memoryview(mmap.mmap(fd, size, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ | mmap.PROT_WRITE))
+def collect(sock: socket.socket, arena: Arena) -> None:
+    """On the writer's side: hear which blocks one reader gave back."""
+    with contextlib.suppress(QueueClosedError):
+        while (message := receive(sock)) is not None:
+            if message.kind is Say.RELEASED:
+                arena.released(message.identity.call)
+
+
+def _parts(view: memoryview, length: int, count: int) -> tuple[Buffer, tuple[Buffer, ...]]:
     sizes = [_LENGTH.unpack_from(view, index * _LENGTH.size)[0] for index in range(count)]
-    at = _aligned(count * _LENGTH.size)
-    pickled = view[at : at + length]
-    at += _aligned(length)
+    at = aligned(count * _LENGTH.size)
+    pickled = bytes(view[at : at + length])
+    at += aligned(length)
     parts: list[Buffer] = []
     for part in sizes:
         parts.append(view[at : at + part])
-        at += _aligned(part)
+        at += aligned(part)
     return pickled, tuple(parts)
-
-
-def _aligned(size: int) -> int:
-    return size + -size % _ALIGN
-
-
-def _check_room(size: int) -> None:
-    """Refuse what cannot fit before it is taken: past this, the kernel kills somebody instead of saying no."""
-    if size < 64 * _MIB:
-        return
-    from .room import available_memory
-
-    room = available_memory()
-    if size > room:
-        raise RoomError(
-            f"a message of {size / _MIB:.0f} MiB does not fit into the {room / _MIB:.0f} MiB of memory that are "
-            "available; nothing was sent. Send less at a time, or free memory."
-        )

@@ -184,9 +184,10 @@ class Draining:
         return bool(ready)
 
     def _read(self, fd: int, answers: list[_Answer]) -> None:
-        rank = self._kernel.ranks.rank_of(fd)
+        ranks = self._kernel.ranks
+        rank = ranks.rank_of(fd)
         try:
-            message = receive(self._kernel.ranks.inlet(rank))
+            message = receive(ranks.inlet(rank), ranks.returns[rank])
         except QueueClosedError:
             self._replies.forget(fd)  # the rank is gone or going: its pidfd tells the supervisor
             return

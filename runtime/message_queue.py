@@ -28,7 +28,8 @@ from ..protocol.queues import (
     Seat,
     SeatOn,
 )
-from .channel import Message, Packet, Say, end, pair, receive
+from .arena import Arena, Returns
+from .channel import Message, Packet, Say, collect, end, give_back, pair, receive
 from .codec import encode
 from .errors import CallTimeoutError, ExecutorClosedError, QueueClosedError
 from .wait import READ, WRITE, Flag, Waiter, deadline_in
@@ -63,6 +64,8 @@ class MessageQueue:
         self.sockets = [mine for mine, _ in pairs]
         self._handle = Handle(tuple(theirs for _, theirs in pairs))
         self._writes = True
+        self.arena = Arena(n_reader)
+        self.returns = Returns()
 
     @classmethod
     def create_from_handle(cls, handle: Handle, rank: int) -> MessageQueue:
@@ -72,6 +75,8 @@ class MessageQueue:
         queue.sockets = [handle.ends[rank]]
         queue._handle = handle
         queue._writes = False
+        queue.arena = Arena(0)
+        queue.returns = Returns()
         return queue
 
     def export_handle(self) -> Handle:
@@ -120,7 +125,8 @@ class MessageQueue:
 
     def enqueue(self, obj: object, timeout: float | None = None, cancel: Flag | None = None) -> None:
         """Send `obj` to every reader; waits for room. Nothing is sent if it cannot be pickled."""
-        packet = Packet(Say.CALL, encode(obj, "the message")).address(_NOBODY)
+        self.collect()
+        packet = Packet(Say.CALL, encode(obj, "the message"), arena=self.arena).address(_NOBODY)
         deadline = deadline_in(timeout)
         try:
             for rank, sock in enumerate(self.sockets):
@@ -140,11 +146,17 @@ class MessageQueue:
         _, message = self._next(deadline_in(timeout), cancel)
         return message.value()
 
+    def collect(self) -> None:
+        """On the writer's side: hear which blocks the readers gave back."""
+        for sock in self.sockets:
+            collect(sock, self.arena)
+
     def close(self) -> None:
         """End and close this side's channels."""
         for sock in self.sockets:
             end(sock)
             sock.close()
+        self.arena.close()
 
     def _perform(self, steps: tuple[Step, ...]) -> None:
         for step in steps:
@@ -154,13 +166,15 @@ class MessageQueue:
 
     def _next(self, deadline: float | None, cancel: Flag | None) -> tuple[int, Message]:
         waiter = Waiter()
+        if not self._writes:
+            give_back(self.sockets[0], self.returns)
         if cancel is not None:
             waiter.watch(cancel.fd)
         for sock in self.sockets:
             waiter.watch(sock.fileno())
         while True:
             for index, sock in enumerate(self.sockets):
-                message = receive(sock)
+                message = receive(sock, self.returns)
                 if message is not None:
                     return index, message
             ready = waiter.wait(deadline)

@@ -18,7 +18,8 @@ from ..protocol.core import Identity
 from ..protocol.queues import QueueDo
 from ..protocol.ready import ReadyDo
 from ..protocol.shutdown import StopDo
-from .channel import Packet, Say, end, pair
+from .arena import Returns
+from .channel import Packet, Say, end, give_back, pair
 from .config import ExecutorConfig
 from .errors import ConfigError, QueueClosedError
 from .message_queue import MessageQueue
@@ -39,6 +40,7 @@ class Ranks:
         self._processes: list[RankProcess | None] = [None] * size
         self._inlets: list[socket.socket | None] = [None] * size
         self._rank_of: dict[int, int] = {}
+        self.returns = [Returns() for _ in range(size)]
         self.broadcast = MessageQueue(size)
         self._theirs = list(self.broadcast.export_handle().ends)
         pairs = [pair() for _ in range(size)]
@@ -133,6 +135,12 @@ class Ranks:
         """Whose reply queue a descriptor is."""
         return self._rank_of[fd]
 
+    def give_back(self) -> None:
+        """Tell every rank which blocks of its replies it may write again."""
+        for rank, returns in enumerate(self.returns):
+            if returns.any():
+                give_back(self.inlet(rank), returns)
+
     # --- effects ----------------------------------------------------------------------------------------------------
 
     def perform(self, effect: str, rank: int) -> None:
@@ -165,6 +173,7 @@ class Ranks:
             if sock.fileno() >= 0:
                 disown_end(sock.fileno())
                 sock.close()
+        self.broadcast.arena.close()
         for fd in (self._self, self._lock, self._store):
             with contextlib.suppress(OSError):
                 os.close(fd)

@@ -245,6 +245,8 @@ class Supervisor:
             return
         if message is None:
             kernel.calls.flush(rank)
+        elif message.kind is Say.RELEASED:
+            self._ranks.broadcast.arena.released(message.identity.call)
         elif message.kind is Say.JOINED:
             self._allowed(
                 lambda: kernel.fact(

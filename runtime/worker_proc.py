@@ -32,7 +32,8 @@ from ..protocol.queues import QueueDo, ReaderOn, SeatOn
 from ..protocol.ready import BootOn, RankStartOn, ReadyDo
 from ..protocol.shutdown import Leave, LeaveOn, StopDo
 from ..protocol.worker import WorkerProtocol, WorkerState
-from .channel import Message, Packet, Say, pair, receive
+from .arena import Arena, Returns
+from .channel import IN_BAND, Message, Packet, Say, collect, give_back, pair, receive
 from .codec import encode
 from .config import check_worker_class
 from .errors import QueueClosedError, RemoteFailure
@@ -128,6 +129,8 @@ class WorkerProc:
         self._their_reply: socket.socket | None = None
         self._failure: RemoteFailure | None = None
         self._answer: Packet | None = None
+        self._arena = Arena(1)
+        self._returns = Returns()
         self._broken: RemoteFailure | None = None
         self.work: Work | None = None
         try:
@@ -188,6 +191,7 @@ class WorkerProc:
 
     def _listen(self) -> None:
         """Wait for the next fact, and give it to the machines; death and stop come before any message."""
+        give_back(self.launch.broadcast, self._returns)
         ready = self._waiter.wait()
         if self.launch.executor.fd in ready:
             self._take(self.protocol.orphaned(self.state))
@@ -200,7 +204,7 @@ class WorkerProc:
 
     def _heard(self, sock: socket.socket, take: Any) -> None:
         try:
-            message = receive(sock)
+            message = receive(sock, self._returns)
         except QueueClosedError:
             # The executor ended the queue. What that means comes over the control channel, or by its death.
             self._waiter.forget(sock.fileno())
@@ -239,7 +243,9 @@ class WorkerProc:
             if reply_rank is not None and reply_rank != self.rank:
                 result = None
             body = encode(result, f"what {method!r} returned on rank {self.rank}")
-            return Packet(Say.RETURNED, body).address(identity)
+            if body.size > IN_BAND and self.reply is not None:
+                collect(self.reply, self._arena)
+            return Packet(Say.RETURNED, body, arena=self._arena).address(identity)
         except Exception as error:  # noqa: BLE001 - whatever a method raises is its caller's to know
             return Packet(Say.RAISED, encode((method, _failure(error)), "the failure")).address(identity)
 
