@@ -74,10 +74,10 @@ def write(
     return path
 
 
-def write_model(path: Path, model: Weights, names: list[str], more: Mapping[str, int | float | str]) -> Path:
-    """`model` as a float32 file, so that what reads the file can be compared with what made the numbers."""
+def sizes_of(model: Weights) -> dict[str, int | float | str]:
+    """The metadata keys that say a model's sizes."""
     sizes = model.hyperparameters
-    keys: dict[str, int | float | str] = {
+    return {
         "block_count": sizes.layers,
         "context_length": sizes.context,
         "embedding_length": sizes.hidden,
@@ -86,7 +86,9 @@ def write_model(path: Path, model: Weights, names: list[str], more: Mapping[str,
         "attention.head_count_kv": sizes.kv_heads,
         "attention.layer_norm_rms_epsilon": sizes.rms_epsilon,
         "rope.freq_base": sizes.rope_base,
-        **more,
     }
-    values = {name: model.read(name) for name in names}
-    return write(path, {name: value[0] if len(value) == 1 else value for name, value in values.items()}, keys)
+
+
+def flat(value: NDArray[np.float32]) -> NDArray[np.float32]:
+    """A matrix of one row as the vector that it is in a file."""
+    return value[0] if len(value) == 1 else value
