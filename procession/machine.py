@@ -147,7 +147,7 @@ def shared_room(limits: CgroupLimits, folder: Path = Path("/dev/shm")) -> Findin
             "shared memory",
             None,
             f"none: {error}",
-            note=f"Shared tensors and multiprocessing locks, if your workers use any, need it: mount a tmpfs there.",
+            note="Shared tensors and multiprocessing locks, if your workers use any, need it: mount a tmpfs there.",
         )
     free = found.f_bavail * found.f_frsize
     counted = "memory" if limits.memory_bytes is None else f"the control group's {size(limits.memory_bytes)}"
