@@ -1,0 +1,41 @@
+"""What holds in every model: no illegal event, no dead end, and one cause from beginning to end."""
+
+from __future__ import annotations
+
+from ...protocol.life import Life
+from ..explore import Property, always, no_deadlock, no_stall
+from ..world import Mark, Now, Offence, World
+from .ask import executor, never_done
+
+
+def _announced(now: Now) -> bool:
+    if now.gone:
+        return True
+    marks, life = now.ghost.value.marks, now.life
+    if life is Life.SERVING and not marks & Mark.UP:
+        return False
+    if life in (Life.DOWN, Life.FAILED) and not marks & Mark.END:
+        return False
+    failing = life in (Life.FAILING, Life.FAILED)
+    return bool(marks & Mark.FAILURE) == failing
+
+
+def life(_world: World) -> list[Property[Now]]:
+    """The properties of every model."""
+    ended = executor(lambda state: state.life[0] in (Life.DOWN, Life.FAILED, Life.SERVING))
+    return [
+        never_done(
+            "no illegal event",
+            "No machine ever meets an event that it has no row for.",
+            Offence.ILLEGAL,
+            ended,
+        ),
+        no_deadlock(),
+        no_stall(),
+        always(
+            "what happened is announced",
+            "Serving, failure and end are each announced when they come about, and no failure without one.",
+            _announced,
+            twin=lambda now: bool(now.ghost.value.marks),
+        ),
+    ]

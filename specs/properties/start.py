@@ -1,0 +1,74 @@
+"""What the READY handshake promises."""
+
+from __future__ import annotations
+
+from ...protocol.executor import ExecutorState
+from ...protocol.ready import Boot, RankStart, Start
+from ...protocol.shutdown import RankStop
+from ..explore import Property, always, eventually, leads_to
+from ..world import Now, Offence, World
+from .ask import executor, never_done, record
+
+_DECIDED = (Start.UP, Start.FAILED)
+_GONE = (RankStop.REAPED, RankStop.ABSENT)
+
+
+def _ready_is_true(now: Now) -> bool:
+    return all(
+        start is not RankStart.READY or rank.value.worker is None or rank.value.worker.boot[0] is Boot.READY
+        for rank, start in zip(now.ranks, now.executor.value.start[1:], strict=True)
+    )
+
+
+def _reaped(state: ExecutorState) -> bool:
+    return all(rank in _GONE for rank in state.stop[1:])
+
+
+def start(world: World) -> list[Property[Now]]:
+    """The properties of every model that holds a start."""
+    found = [
+        eventually(
+            "start decides",
+            "A start comes up or fails, whichever rank dies, raises or is told to stop.",
+            lambda now: now.gone or now.executor.value.start[0] in _DECIDED,
+            twin=executor(lambda state: state.start[0] is Start.UP),
+        ),
+        always(
+            "up means every rank is READY",
+            "The start is up only while every single rank is READY.",
+            executor(
+                lambda state: (
+                    state.start[0] is not Start.UP or all(rank is RankStart.READY for rank in state.start[1:])
+                )
+            ),
+            twin=executor(lambda state: state.start[0] is Start.UP),
+        ),
+        always(
+            "READY is the rank's own word",
+            "A rank counts as READY only if its worker said so.",
+            _ready_is_true,
+            twin=executor(lambda state: RankStart.READY in state.start[1:]),
+        ),
+        leads_to(
+            "a failed start leaves no worker",
+            "Once a start has failed, every process that was made is reaped.",
+            lambda now: not now.gone and now.executor.value.start[0] is Start.FAILED,
+            lambda now: now.gone or _reaped(now.executor.value),
+        ),
+        never_done(
+            "a stale message is never taken",
+            "A message of another epoch or rank moves no rank's start.",
+            Offence.STALE_TAKEN,
+            twin=executor(lambda state: RankStart.READY in state.start[1:]),
+        ),
+    ]
+    if world.budgets.stale:
+        found.append(
+            never_done(
+                "a stale message changes nothing",
+                "A message of another epoch or rank is dropped, whenever it comes.",
+                Offence.STALE_HARM,
+                twin=record(lambda ghost: not ghost.budgets.stale),
+            )
+        )
+    return found

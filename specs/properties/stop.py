@@ -1,0 +1,128 @@
+"""What the shutdown escalation promises."""
+
+from __future__ import annotations
+
+from ...protocol.executor import ExecutorState
+from ...protocol.life import Life
+from ...protocol.shutdown import Leave, Listener, RankStop, Stop
+from ..explore import Property, always, leads_to, never
+from ..world import Mark, Now, Offence, Status, World
+from .ask import executor, never_done, record
+
+_ENDING = (Life.STOPPING, Life.FAILING)
+_ENDED = (Life.DOWN, Life.FAILED)
+
+
+def _ended(state: ExecutorState) -> bool:
+    return state.life[0] in _ENDED
+
+
+def _nobody_left(now: Now) -> bool:
+    if not _ended(now.executor.value):
+        return True
+    return all(
+        not rank.value.alive or state is RankStop.SURVIVOR
+        for rank, state in zip(now.ranks, now.executor.value.stop[1:], strict=True)
+    )
+
+
+def _survivors_reported(now: Now) -> bool:
+    reported = now.ghost.value.survivors
+    return all(
+        state is not RankStop.SURVIVOR or reported >> number & 1
+        for number, state in enumerate(now.executor.value.stop[1:])
+    )
+
+
+def _lingers(now: Now) -> bool:
+    return any(
+        rank.value.alive and rank.value.worker is not None and rank.value.worker.leave[0] is Leave.GONE
+        for rank in now.ranks
+    )
+
+
+def stop(world: World) -> list[Property[Now]]:
+    """The properties of every model in which a stop can come about."""
+    found: list[Property[Now]] = [
+        leads_to(
+            "a stop ends",
+            "Once the executor is stopping or failing, it comes to its end.",
+            lambda now: not now.gone and now.life in _ENDING,
+            lambda now: now.gone or now.life in _ENDED,
+        ),
+        always(
+            "the end leaves nobody",
+            "When the executor has come to its end, every process is gone, or was reported as a survivor.",
+            _nobody_left,
+            twin=executor(_ended),
+        ),
+        never(
+            "the dead are left alone",
+            "No signal is sent to a process that was reaped, and none is reaped alive or twice.",
+            lambda now: any(rank.value.wronged for rank in now.ranks),
+            twin=lambda now: any(rank.value.status is Status.REAPED for rank in now.ranks),
+        ),
+        never(
+            "a worker that left is gone",
+            "A worker whose leave is taken has ended its process.",
+            _lingers,
+            twin=executor(lambda state: state.stop[0] is Stop.CLOSING),
+        ),
+        always(
+            "the blocked are woken",
+            "As soon as a stop begins, callers that wait for a reply are woken.",
+            lambda now: (
+                now.gone
+                or now.executor.value.stop[0] is Stop.RUNNING
+                or bool(now.ghost.value.marks & Mark.WOKEN)
+            ),
+            twin=executor(lambda state: state.stop[0] is not Stop.RUNNING),
+        ),
+    ]
+    if world.budgets.wedged:
+        found.append(
+            always(
+                "survivors are reported",
+                "A process that outlives SIGKILL is reported.",
+                _survivors_reported,
+                twin=executor(lambda state: RankStop.SURVIVOR in state.stop[1:]),
+            )
+        )
+    return found
+
+
+def listeners(_world: World) -> list[Property[Now]]:
+    """The properties of every model in which failure callbacks are registered."""
+    told = executor(lambda state: Listener.TOLD in state.listeners)
+    return [
+        never_done(
+            "a listener is told once", "No failure callback is called twice.", Offence.TOLD_TWICE, told
+        ),
+        always(
+            "a failure is told",
+            "Whenever the executor has failed, every listener has been called, however late it was registered.",
+            lambda now: (
+                now.life not in (Life.FAILING, Life.FAILED)
+                or now.ghost.value.told == (1 << len(now.executor.value.listeners)) - 1
+            ),
+            twin=told,
+        ),
+        never(
+            "a stop is no failure",
+            "A stop that was asked for calls no listener.",
+            lambda now: now.life in (Life.STOPPING, Life.DOWN) and bool(now.ghost.value.told),
+            twin=lambda now: now.life is Life.DOWN and bool(now.executor.value.listeners),
+        ),
+    ]
+
+
+def orphans(_world: World) -> list[Property[Now]]:
+    """The properties of every model in which the executor's process can be killed."""
+    return [
+        leads_to(
+            "no orphan",
+            "When the executor's process is killed, every worker ends.",
+            record(lambda ghost: ghost.gone),
+            lambda now: now.gone and not any(rank.value.alive for rank in now.ranks),
+        )
+    ]
