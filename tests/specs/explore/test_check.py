@@ -109,6 +109,21 @@ def test_a_property_whose_twin_is_never_met_is_vacuous() -> None:
         assert outcome.reason == "vacuous: its twin is met in none of 11 states"
 
 
+def test_a_violated_property_keeps_its_counterexample_whatever_its_twin() -> None:
+    outcome = check(CHAIN, [never("p", "", lambda s: s == 3, twin=no)])["p"]
+    assert outcome.reason == "after 3 steps it happens"
+    assert outcome.counterexample is not None
+
+
+def test_a_lasso_is_told_by_its_lengths() -> None:
+    graph = Graph({0: [("in", 1)], 1: [("on", 2)], 2: [("on", 1)]})
+    outcome = check(graph, [eventually("p", "", no)])["p"]
+    assert outcome.reason == "after 1 step a fair run repeats 2 steps for ever without the goal"
+    assert check(CHAIN, [BROKEN[3]])["eventually"].reason == (
+        "after 10 steps a fair run rests for ever without the goal"
+    )
+
+
 def test_a_twin_that_is_met_changes_nothing() -> None:
     assert check(CHAIN, [always("p", "", yes, twin=lambda s: s == 10)]).verdict is Verdict.HOLDS
 
@@ -130,7 +145,8 @@ def test_names_are_unique() -> None:
 
 
 def test_nothing_asked_is_nothing_established() -> None:
-    assert check(CHAIN, []).exit_code == 3
+    report = check(CHAIN, [])
+    assert (report.exit_code, report.states, report.transitions, report.depth) == (3, 11, 10, 10)
 
 
 def test_symmetry_is_not_assumed() -> None:

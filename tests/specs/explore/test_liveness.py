@@ -171,10 +171,12 @@ def test_the_cycle_ends_where_it_comes_home() -> None:
     assert sorted(s.label.action for s in run.cycle) == ["a", "b"]
 
 
-def test_the_shorter_of_two_lassos_is_given() -> None:
-    near = {0: [("a", 1), ("z", 5)], 5: [("z", 6)], 6: [("z", 5)]}
+@pytest.mark.parametrize("first", [("z", 5), ("a", 1)])
+def test_the_shorter_of_two_lassos_is_given(first: tuple[str, int]) -> None:
+    start = {0: [first, ("a", 1), ("z", 5)]}
+    near = {5: [("z", 6)], 6: [("z", 5)]}
     far = {1: [("b", 2)], 2: [("c", 3)], 3: [("d", 4)], 4: [("e", 1)]}
-    run = lasso(Graph(near | far))
+    run = lasso(Graph(start | near | far))
     assert run.cycle is not None
     assert (len(run.stem), len(run.cycle)) == (1, 2)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -137,6 +138,22 @@ def test_limits_that_are_just_met_end_nothing() -> None:
     assert search(DIAMOND, limits=Limits(states=5)).truncated is not None
     # At depth 3 lies a state of which nobody knows whether anything follows.
     assert search(DIAMOND, limits=Limits(depth=3)).truncated is not None
+
+
+def test_limits_that_are_far_off_end_nothing() -> None:
+    assert search(DIAMOND, limits=Limits(states=None, seconds=3600.0, memory=2**50)).truncated is None
+
+
+def test_garbage_is_collected_afterwards_as_before() -> None:
+    assert gc.isenabled()
+    search(DIAMOND)
+    assert gc.isenabled()
+    gc.disable()
+    try:
+        search(DIAMOND)
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
 
 
 def test_running_out_of_memory_is_a_limit() -> None:
