@@ -15,14 +15,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from .core import Cluster, Event, Identity, State, Step, Table
-from .core.cluster import AGGREGATE, ClusterState
-from .core.coupling import When
+from .core import Cluster, Event, Identity, State, Step, Table, TableError
+from .core.cluster import AGGREGATE, MEMORY, ClusterState
+from .core.coupling import When, check_coupling
 from .futures import CALL_CLUSTER, CALLER_CLUSTER, CallOn, FuturesDo, Reply, ReplyOn
-from .life import EXECUTOR_COUPLING, LIFE_CLUSTER, Life, LifeOn
+from .life import EXECUTOR_COUPLING, LIFE_CLUSTER, LifeOn
 from .queues import BROADCAST_CLUSTER, REPLIES_CLUSTER, GateOn, ReaderOn, SeatOn
 from .ready import START_CLUSTER, RankStartOn, StartOn
-from .shutdown import LISTENER_CLUSTER, STOP_CLUSTER, ListenerOn, RankStopOn, StopOn
+from .shutdown import LISTENER_CLUSTER, STOP_CLUSTER, RankStopOn, StopOn
 
 Happened = tuple[tuple[int, Step], ...]
 Calls = tuple[tuple[Identity, ClusterState], ...]
@@ -54,6 +54,7 @@ START_DEADLINE: tuple[tuple[str, Event], ...] = (
     ("replies", GateOn.DEADLINE),
 )
 CLUSTERS = ("life", "start", "broadcast", "replies", "stop")
+_RESTLESS = 100  # steps a machine after which a coupling is taken to run in circles
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,10 @@ class ExecutorProtocol:
         default_factory=dict, compare=False, repr=False
     )
 
+    def __post_init__(self) -> None:
+        """Lint the coupling. Raises `TableError`."""
+        check_coupling("executor", self, self.coupling, frozenset(CLUSTERS))
+
     def but(self, table: Table) -> ExecutorProtocol:
         """The same protocol with the table of that name replaced wherever it stands."""
         changed: dict[str, Any] = {
@@ -80,6 +85,8 @@ class ExecutorProtocol:
             for name, cluster in vars(self).items()
             if isinstance(cluster, Cluster) and table.name in cluster.table_names
         }
+        if not changed:
+            raise LookupError(f"the executor's side has no table {table.name!r}")
         return replace(self, **changed, _rest={})
 
     def initial(self, ranks: int) -> ExecutorState:
@@ -141,7 +148,12 @@ class ExecutorProtocol:
         return self.give(state, "life", AGGREGATE, LifeOn.FAULT)
 
     def submit(self, state: ExecutorState, identity: Identity) -> tuple[ExecutorState, Happened]:
-        """A call is submitted. Raises `IllegalEventError` unless the executor is SERVING."""
+        """A call is submitted. Raises `IllegalEventError` unless the executor is SERVING.
+
+        Calls are numbered upwards: two of one number could not be told apart.
+        """
+        if state.calls and identity.call <= state.calls[-1][0].call:
+            raise ValueError(f"call {identity.call} comes after call {state.calls[-1][0].call}")
         _, steps = self.life.apply(state.life, AGGREGATE, LifeOn.SUBMIT)
         call = self.call.initial(len(state.start) - 1)
         return (
@@ -160,7 +172,8 @@ class ExecutorProtocol:
         for index, (identity, call) in enumerate(state.calls):
             if call[rank + 1] is not Reply.OWED:
                 continue
-            after, steps = self.call.apply(call, rank, event, identity, message)
+            own = Identity(identity.epoch, rank, identity.call)
+            after, steps = self.call.apply(call, rank, event, own, message)
             happened += [(identity.call, step) for step in steps]
             if FuturesDo.PASS_ON in steps[0].effects:
                 continue
@@ -211,49 +224,42 @@ class ExecutorProtocol:
         """Apply the coupling until nothing moves. Remembered by state: the coupling depends on nothing else."""
         known = self._rest.get(state)
         if known is None:
-            known = self._rest[state] = self._rested(state)
-            if len(self._rest) > 100_000:  # a long exploration must not keep every state it passed
+            if len(self._rest) >= MEMORY:
                 self._rest.clear()
+            known = self._rest[state] = self._rested(state)
         return known[0], happened + known[1]
 
     def _rested(self, state: ExecutorState) -> tuple[ExecutorState, Happened]:
         happened: list[tuple[int, Step]] = []
-        while True:
-            for row in self.coupling:
-                if self._acts(state, row):
-                    state, steps = self._one(state, row.cluster, AGGREGATE, row.then)
-                    happened += [(0, step) for step in steps]
-                    break
-            else:
-                break
-        calls = []
-        ending = state.life[0] in (Life.STOPPING, Life.FAILING)
-        for identity, call in state.calls:
-            if ending and self.call.aggregate.moves(call[0], CallOn.CLOSE):
-                call, steps = self.call.apply(call, AGGREGATE, CallOn.CLOSE)
-                happened += [(identity.call, step) for step in steps]
-            calls.append((identity, call))
-        listeners = list(state.listeners)
-        told = _LISTENERS.get(state.life[0])
-        for index, listener in enumerate(listeners):
-            if told is not None and self.listener.aggregate.moves(listener, told):
-                (listeners[index],), steps = self.listener.apply((listener,), AGGREGATE, told)
-                happened += [(0, step._replace(slot=index)) for step in steps]
-        return state._replace(calls=tuple(calls), listeners=tuple(listeners)), tuple(happened)
+        while (moved := self._couple(state)) is not None:
+            state, steps = moved
+            happened += steps
+            if len(happened) > _RESTLESS * (len(state.start) + len(state.calls) + len(state.listeners)):
+                raise TableError("executor", ["the coupling between the protocols never comes to rest"])
+        return state, tuple(happened)
 
-    def _acts(self, state: ExecutorState, row: When) -> bool:
-        target: Cluster = getattr(self, row.cluster)
-        return all(getattr(state, name)[0] in states for name, states in row.conditions) and (
-            target.aggregate.moves(getattr(state, row.cluster)[0], row.then)
-        )
-
-
-_LISTENERS: dict[State, ListenerOn] = {
-    Life.FAILING: ListenerOn.FAILURE,
-    Life.FAILED: ListenerOn.FAILURE,
-    Life.STOPPING: ListenerOn.RELEASE,
-    Life.DOWN: ListenerOn.RELEASE,
-}
+    def _couple(self, state: ExecutorState) -> tuple[ExecutorState, Happened] | None:
+        """Apply the first row that acts; None if none does."""
+        for row in self.coupling:
+            if not all(getattr(state, name)[0] in states for name, states in row.conditions):
+                continue
+            if row.cluster == "call":
+                for index, (identity, call) in enumerate(state.calls):
+                    if self.call.aggregate.moves(call[0], row.then):
+                        after, steps = self.call.apply(call, AGGREGATE, row.then)
+                        calls = (*state.calls[:index], (identity, after), *state.calls[index + 1 :])
+                        return _with_calls(state, calls), tuple((identity.call, step) for step in steps)
+            elif row.cluster == "listener":
+                for index, listener in enumerate(state.listeners):
+                    if self.listener.aggregate.moves(listener, row.then):
+                        (told,), steps = self.listener.apply((listener,), AGGREGATE, row.then)
+                        listeners = (*state.listeners[:index], told, *state.listeners[index + 1 :])
+                        numbered = tuple((0, step._replace(slot=index)) for step in steps)
+                        return state._replace(listeners=listeners), numbered
+            elif getattr(self, row.cluster).aggregate.moves(getattr(state, row.cluster)[0], row.then):
+                state, steps = self._one(state, row.cluster, AGGREGATE, row.then)
+                return state, tuple((0, step) for step in steps)
+        return None
 
 
 def _owing(calls: list[tuple[Identity, ClusterState]]) -> Calls:

@@ -5,8 +5,8 @@ Theory of operation:
 1. A call goes to every rank, and every rank answers it: with a result if it owes one, with a bare acknowledgement if
    it does not, with a failure if the method raised. So a rank that owes no result can still fail the call
    (vllm#23985).
-2. A reply names its epoch and call. It is offered to the calls that its rank still owes, oldest first, and taken by
-   the one it names; if none is named, it is stale and dropped. A position in a queue is no identity: with positions,
+2. A reply names its epoch, rank and call. It is offered to the calls that its rank still owes, oldest first, and
+   taken by the one it names; if none is named, it is stale and dropped. A position in a queue is no identity: with positions,
    every call after a failure gets the previous answer.
 3. A call is RESOLVED when every rank has answered. It FAILS at the first failure, or death, or close, without waiting
    for the others: the others may be waiting for the one that failed (vllm#53597).
@@ -19,7 +19,7 @@ Theory of operation:
 from __future__ import annotations
 
 from .core import Cluster, Effect, Event, Identity, Kind, State, Table, every, on, some, stay
-from .ready import of_this_epoch
+from .ready import of_this_epoch, of_this_rank
 
 
 def of_this_call(own: Identity, message: Identity) -> bool:
@@ -59,8 +59,6 @@ class ReplyOn(Event):
     DIED = "died", Kind.DEATH, "The rank's process is gone."
 
 
-_TAKEN: dict[ReplyOn, Reply] = {ReplyOn.RETURNED: Reply.RETURNED, ReplyOn.RAISED: Reply.RAISED}
-
 REPLY = Table(
     name="reply",
     purpose="What one rank owes to one call.",
@@ -70,25 +68,29 @@ REPLY = Table(
     initial=Reply.OWED,
     final=frozenset({Reply.RETURNED, Reply.RAISED, Reply.LOST}),
     rows=(
-        on(ReplyOn.RETURNED, Reply.OWED, Reply.RETURNED, conditions=[of_this_epoch, of_this_call]),
-        on(ReplyOn.RAISED, Reply.OWED, Reply.RAISED, conditions=[of_this_epoch, of_this_call]),
-        on(ReplyOn.RETURNED, Reply.OWED, None, unless=[of_this_epoch], after=[FuturesDo.PASS_ON]),
-        on(ReplyOn.RAISED, Reply.OWED, None, unless=[of_this_epoch], after=[FuturesDo.PASS_ON]),
-        on(
-            ReplyOn.RETURNED,
-            Reply.OWED,
-            None,
-            conditions=[of_this_epoch],
-            unless=[of_this_call],
-            after=[FuturesDo.PASS_ON],
-        ),
-        on(
-            ReplyOn.RAISED,
-            Reply.OWED,
-            None,
-            conditions=[of_this_epoch],
-            unless=[of_this_call],
-            after=[FuturesDo.PASS_ON],
+        *(
+            row
+            for trigger, dest in ((ReplyOn.RETURNED, Reply.RETURNED), (ReplyOn.RAISED, Reply.RAISED))
+            for row in (
+                on(trigger, Reply.OWED, dest, conditions=[of_this_epoch, of_this_rank, of_this_call]),
+                on(trigger, Reply.OWED, None, unless=[of_this_epoch], after=[FuturesDo.PASS_ON]),
+                on(
+                    trigger,
+                    Reply.OWED,
+                    None,
+                    conditions=[of_this_epoch],
+                    unless=[of_this_rank],
+                    after=[FuturesDo.PASS_ON],
+                ),
+                on(
+                    trigger,
+                    Reply.OWED,
+                    None,
+                    conditions=[of_this_epoch, of_this_rank],
+                    unless=[of_this_call],
+                    after=[FuturesDo.PASS_ON],
+                ),
+            )
         ),
         on(ReplyOn.DIED, Reply.OWED, Reply.LOST),
         *stay([Reply.RETURNED, Reply.RAISED, Reply.LOST], ReplyOn.DIED),
@@ -244,7 +246,8 @@ SERVE = Table(
         on(ServeOn.RAISED, Serve.RUNNING, Serve.REPLYING, after=[FuturesDo.SEND_FAILURE]),
         on(ServeOn.SENT, Serve.REPLYING, Serve.IDLE),
         on(ServeOn.STOP, [Serve.CLOSED, Serve.IDLE, Serve.REPLYING], Serve.STOPPED),
-        on(ServeOn.ORPHANED, [Serve.CLOSED, Serve.IDLE, Serve.REPLYING], Serve.STOPPED),
+        # In RUNNING, too: the worker's watch sees the executor's death while a method runs. A stop waits for its end.
+        on(ServeOn.ORPHANED, [Serve.CLOSED, Serve.IDLE, Serve.RUNNING, Serve.REPLYING], Serve.STOPPED),
         *stay(Serve.STOPPED, ServeOn.STOP, ServeOn.ORPHANED),
     ),
     waits={

@@ -12,9 +12,10 @@ Theory of operation:
 from __future__ import annotations
 
 from .core import Cluster, Effect, Event, Kind, State, Table, on, stay, when
+from .futures import CallOn
 from .queues import Gate, GateOn
 from .ready import Boot, Start, StartOn
-from .shutdown import LeaveOn, Stop, StopOn
+from .shutdown import LeaveOn, ListenerOn, Stop, StopOn
 
 
 class LifeDo(Effect):
@@ -87,6 +88,9 @@ EXECUTOR_COUPLING = (
     when(("life", _ENDING), then=("start", StartOn.CANCEL)),
     when(("life", _ENDING), then=("broadcast", GateOn.CLOSE)),
     when(("life", _ENDING), then=("replies", GateOn.CLOSE)),
+    when(("life", _ENDING), then=("call", CallOn.CLOSE)),  # each call that is open
+    when(("life", (Life.FAILING, Life.FAILED)), then=("listener", ListenerOn.FAILURE)),  # each listener
+    when(("life", (Life.STOPPING, Life.DOWN)), then=("listener", ListenerOn.RELEASE)),
     when(("stop", (Stop.DOWN, Stop.SURVIVORS)), then=("life", LifeOn.END)),
 )
 

@@ -215,7 +215,8 @@ LEAVE = Table(
         on(LeaveOn.CLEAN, Leave.LEAVING, Leave.GONE, after=[_D.EXIT]),
         on(LeaveOn.BROKEN, Leave.STAYING, Leave.GONE, after=[_D.EXIT]),
         on(LeaveOn.ORPHANED, [Leave.STAYING, Leave.LEAVING], Leave.GONE, after=[_D.EXIT]),
-        *stay(Leave.GONE, LeaveOn.ORPHANED),
+        *stay(Leave.LEAVING, LeaveOn.ASKED),
+        *stay(Leave.GONE, LeaveOn.ASKED, LeaveOn.ORPHANED),
     ),
 )
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from .core import Cluster, Event, Step, Table, when
 from .core.cluster import AGGREGATE, ClusterState
-from .core.coupling import When
+from .core.coupling import When, check_coupling
 from .futures import SERVE_CLUSTER, ServeOn
 from .life import WORKER_COUPLING
 from .queues import INTAKE_CLUSTER, OUTLET_CLUSTER, Gate, GateOn, Reader, ReaderOn, SeatOn
@@ -69,6 +69,10 @@ class WorkerProtocol:
     coupling: tuple[When, ...] = WORKER_COUPLING
     agenda: tuple[When, ...] = AGENDA
 
+    def __post_init__(self) -> None:
+        """Lint the coupling and the agenda. Raises `TableError`."""
+        check_coupling("worker", self, (*self.coupling, *self.agenda), frozenset(CLUSTERS))
+
     def but(self, table: Table) -> WorkerProtocol:
         """The same protocol with the table of that name replaced wherever it stands."""
         changed: dict[str, Any] = {
@@ -76,6 +80,8 @@ class WorkerProtocol:
             for name, cluster in vars(self).items()
             if isinstance(cluster, Cluster) and table.name in cluster.table_names
         }
+        if not changed:
+            raise LookupError(f"a worker's side has no table {table.name!r}")
         return replace(self, **changed)
 
     def initial(self) -> WorkerState:

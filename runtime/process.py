@@ -60,8 +60,14 @@ class RankProcess:
             self._process.start()
         self.pid = self._process.pid
         # The child is a zombie at worst until we reap it; under a fork server, which reaps by itself, it may be gone.
-        with contextlib.suppress(ProcessLookupError):
+        try:
             self.pidfd = os.pidfd_open(self.pid)
+        except ProcessLookupError:
+            return
+        except OSError:  # no descriptor left: nobody could watch it, so it must not stay
+            self._process.kill()
+            self._process.join()
+            raise
 
     @property
     def gone_already(self) -> bool:

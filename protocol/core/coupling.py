@@ -12,9 +12,11 @@ applied until none acts any more: a fixed point, as in h11.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from .errors import TableError
 from .table import Table
 from .vocabulary import Event, State
 
@@ -59,3 +61,24 @@ def when(*conditions: tuple[str, State | tuple[State, ...]], then: tuple[str, Ev
         (name, frozenset(states if isinstance(states, tuple) else (states,))) for name, states in conditions
     )
     return When(normal, *then)
+
+
+def check_coupling(whose: str, protocol: object, rows: Sequence[When], watched: frozenset[str]) -> None:
+    """Lint rows between the clusters that `protocol` has as attributes; `watched` may stand in conditions.
+
+    Raises `TableError` with every fault found.
+    """
+    found = []
+    for row in rows:
+        for name, states in row.conditions:
+            if name not in watched:
+                found.append(f"there is no cluster {name!r} to watch")
+            elif not states <= set(getattr(protocol, name).aggregate.states):
+                found.append(f"{name!r} lacks a state of {sorted(state.name for state in states)}")
+        target = getattr(getattr(protocol, row.cluster, None), "aggregate", None)
+        if target is None:
+            found.append(f"there is no cluster {row.cluster!r} to give {row.then.value!r} to")
+        elif not isinstance(row.then, target.events):
+            found.append(f"{row.then.value!r} is no event of {row.cluster!r}")
+    if found:
+        raise TableError(f"{whose} (coupling)", found)

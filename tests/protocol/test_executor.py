@@ -12,10 +12,11 @@ from procession.protocol.core import (
     IllegalEventError,
     LocalProtocolError,
     RemoteProtocolError,
+    TableError,
+    when,
 )
 from procession.protocol.core.coupling import When
 from procession.protocol.executor import (
-    CLUSTERS,
     RANK_DIED,
     RANK_MADE,
     START_DEADLINE,
@@ -24,7 +25,7 @@ from procession.protocol.executor import (
     Happened,
 )
 from procession.protocol.futures import Call, CallOn, ReplyOn
-from procession.protocol.life import Life
+from procession.protocol.life import Life, LifeOn
 from procession.protocol.queues import Gate, ReaderOn, Seat, SeatOn
 from procession.protocol.ready import RankStart, RankStartOn, ReadyDo, Start
 from procession.protocol.shutdown import Listener, RankStop, Stop, StopDo
@@ -551,21 +552,18 @@ def test_a_rank_dies_once() -> None:
 # --- what is written down ---------------------------------------------------------------------------------------------
 
 
-def test_every_coupling_row_between_clusters_names_what_exists() -> None:
-    def check(row: When) -> None:
-        for name, states in row.conditions:
-            assert name in CLUSTERS
-            assert states <= set(getattr(PROTOCOL, name).aggregate.states)
-        assert row.cluster in CLUSTERS
-        target = getattr(PROTOCOL, row.cluster).aggregate
-        assert isinstance(row.then, target.events)
-        for (_, event), rows in target.alternatives.items():
-            assert event is not row.then or not any(found.conditions or found.unless for found in rows)
-
-    for row in PROTOCOL.coupling:
-        check(row)
-    with pytest.raises(AssertionError):
-        check(When((("start", frozenset({Life.DOWN})),), "life", StopDo.EXIT))  # type: ignore[arg-type]
+@pytest.mark.parametrize(
+    ("row", "fault"),
+    [
+        (when(("strat", Start.UP), then=("life", LifeOn.FAULT)), "no cluster 'strat' to watch"),
+        (when(("start", Life.DOWN), then=("life", LifeOn.FAULT)), "lacks a state"),
+        (when(("life", Life.DOWN), then=("nobody", LifeOn.FAULT)), "no cluster 'nobody'"),
+        (when(("life", Life.DOWN), then=("call", LifeOn.FAULT)), "no event of 'call'"),
+    ],
+)
+def test_a_coupling_row_between_clusters_names_what_exists(row: When, fault: str) -> None:
+    with pytest.raises(TableError, match=fault):
+        ExecutorProtocol(coupling=(row,))
 
 
 def test_every_fact_for_several_clusters_names_what_exists() -> None:

@@ -62,10 +62,15 @@ def moves_left(
                     found.append(f"{name} {row.then}")
     for when in coupling:
         target: Cluster = getattr(protocol, when.cluster)
-        if all(getattr(states, name)[0] in wanted for name, wanted in when.conditions) and (
-            target.aggregate.moves(getattr(states, when.cluster)[0], when.then)
-        ):
-            found.append(f"{when.cluster} {when.then}")
+        held = {"call": "calls", "listener": "listeners"}.get(when.cluster)
+        if held is None:
+            aggregates = [getattr(states, when.cluster)[0]]
+        else:
+            aggregates = [one[1][0] if held == "calls" else one for one in getattr(states, held)]
+        if all(getattr(states, name)[0] in named for name, named in when.conditions):
+            found += [
+                f"{when.cluster} {when.then}" for one in aggregates if target.aggregate.moves(one, when.then)
+            ]
     return found
 
 

@@ -14,8 +14,7 @@ from procession.protocol.futures import CALL_CLUSTER, Reply, ReplyOn
 RANKS = 8
 STEPS = 200
 BOUND = 5e-6  # seconds a step; 2 µs where it was written, of which the guards take three quarters
-OWN = Identity(1, call=3)
-MESSAGE = Identity(1, 0, 3)
+OWN = [Identity(1, rank, 3) for rank in range(64)]
 
 
 def seconds_a_step(call: Callable[[], object], repeats: int = 11) -> float:
@@ -44,8 +43,8 @@ def replies(cluster: Cluster, times: int = 1) -> Callable[[], None]:
             state = begin
             for rank in range(RANKS):
                 for _ in range(times - 1):
-                    cluster.apply(state, rank, ReplyOn.RETURNED, OWN, MESSAGE)
-                state, _ = cluster.apply(state, rank, ReplyOn.RETURNED, OWN, MESSAGE)
+                    cluster.apply(state, rank, ReplyOn.RETURNED, OWN[rank], OWN[rank])
+                state, _ = cluster.apply(state, rank, ReplyOn.RETURNED, OWN[rank], OWN[rank])
         assert Reply.OWED not in state
 
     return run

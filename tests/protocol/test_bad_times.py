@@ -1,22 +1,19 @@
-"""What the tables do not allow, or let pass, and should not: open defects, each with what holds it off today.
+"""Facts that are true, and come at a bad time: the protocol takes them, and refuses what cannot be told apart.
 
-Strict: a mended table makes its case pass, pytest says so, and the mark goes. The facts are true ones (a process that
-was made, a channel that ended, an executor that died). A table that refuses a true fact leaves it to the code around
-it, and no model sees what that code does.
+Each was refused, or let pass, once.
 """
 
 from __future__ import annotations
 
 import pytest
 
-from procession.protocol.core import Event, Identity, IllegalEventError, TableError, on, when
+from procession.protocol.core import Event, Identity, TableError, on, when
 from procession.protocol.core.table import Row
 from procession.protocol.executor import ExecutorProtocol, ExecutorState
 from procession.protocol.futures import ReplyOn, Serve, ServeOn
 from procession.protocol.life import LIFE, Life, LifeOn
 from procession.protocol.queues import ReaderOn, SeatOn
 from procession.protocol.ready import BootOn, RankStartOn, Start
-from procession.protocol.shutdown import RankStop, Stop
 from procession.protocol.worker import WorkerProtocol, WorkerState
 
 EXECUTOR = ExecutorProtocol()
@@ -24,11 +21,6 @@ WORKER = WorkerProtocol()
 EPOCH = 2
 WORDS = (RankStartOn.HELLO, RankStartOn.WEIGHTS, RankStartOn.QUEUES, RankStartOn.READY)
 PHASES = (BootOn.BORN, BootOn.DEVICE_UP, BootOn.WEIGHTS_UP, BootOn.QUEUES_UP)
-
-
-def open_defect(reason: str, raises: type[BaseException] = IllegalEventError) -> pytest.MarkDecorator:
-    """A case that fails today, and with what."""
-    return pytest.mark.xfail(strict=True, reason=reason, raises=raises)
 
 
 def made(*ranks: int, of: int = 2) -> ExecutorState:
@@ -84,31 +76,6 @@ def serving_worker(*events: ServeOn) -> WorkerState:
 # --- the executor's side ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("alarms", range(4))
-@open_defect("held off by the supervisor, which makes processes and decides in one thread")
-def test_a_process_that_was_being_made_when_the_stop_fell_is_ended(alarms: int) -> None:
-    """It must be asked, terminated, killed or reported, whatever stage the stop has come to meanwhile.
-
-    Were only the row for SPAWNED in CANCELLED added, it would stay ALIVE from TERMINATING on: RANK_STOP goes from
-    stage to stage, and a rank that missed ASK gets neither TERMINATE nor KILL nor GIVE_UP.
-    """
-    state, _ = EXECUTOR.ask_stop(made(0))
-    for _ in range(alarms):
-        state, _ = EXECUTOR.stop_alarm(state)
-    state, _ = EXECUTOR.made(state, 1)
-    assert state.stop[2] is not RankStop.ALIVE
-
-
-@open_defect("held off by the supervisor, which makes processes and decides in one thread")
-def test_a_stop_is_not_over_while_a_process_is_being_made() -> None:
-    """ABSENT says both "never will be" and "is being made"; ALL_GONE takes it for the first."""
-    state, _ = EXECUTOR.died(made(0), 0)
-    assert state.life == (Life.FAILED,)
-    state, _ = EXECUTOR.made(state, 1)
-    assert state.stop[0] is not Stop.DOWN
-
-
-@open_defect("held off by nothing but honest workers; DESIGN, rule 3: every message says who", AssertionError)
 def test_a_reply_that_names_another_rank_is_dropped() -> None:
     """REPLY's guards compare epoch and call; the call's own identity has no rank to compare."""
     state, _ = EXECUTOR.submit(serving_executor(), Identity(EPOCH, call=1))
@@ -116,7 +83,6 @@ def test_a_reply_that_names_another_rank_is_dropped() -> None:
     assert after == state
 
 
-@open_defect("held off by the runtime's counter", pytest.fail.Exception)
 def test_a_call_identity_is_used_once() -> None:
     """Two calls of one identity are taken; the first answers of both go to the first."""
     state, _ = EXECUTOR.submit(serving_executor(), Identity(EPOCH, call=1))
@@ -127,9 +93,6 @@ def test_a_call_identity_is_used_once() -> None:
 # --- the worker's side ------------------------------------------------------------------------------------------------
 
 
-@open_defect(
-    "held off by a thread of the runtime that kills its own process: code that no table and no trace has"
-)
 def test_an_orphan_leaves_at_once_while_a_method_runs() -> None:
     """SERVE has no row for a death in RUNNING, and ORPHANED is one fact for all machines: all refuse."""
     state, steps = WORKER.orphaned(serving_worker(ServeOn.CALL))
@@ -137,19 +100,7 @@ def test_an_orphan_leaves_at_once_while_a_method_runs() -> None:
     assert "exit" in [effect.value for step in steps for effect in step.effects]
 
 
-@open_defect("held off by the worker, which looks at the control channel only between two calls")
-def test_a_stop_while_a_method_runs() -> None:
-    WORKER.stop(serving_worker(ServeOn.CALL))
-
-
-@open_defect("held off by an `if` in worker_proc._reply")
-def test_an_answer_that_was_taken_when_the_stop_was_seen() -> None:
-    state, _ = WORKER.stop(serving_worker(ServeOn.CALL, ServeOn.RETURNED))
-    WORKER.give(state, "serve", ServeOn.SENT)
-
-
 @pytest.mark.parametrize("first", ["stop", "orphaned", "raised"])
-@open_defect("held off by the worker's loop, which ends with the first")
 def test_a_stop_that_comes_second_changes_nothing(first: str) -> None:
     """The control channel's end is seen twice, after the executor's death, or after FAILED was said.
 
@@ -173,7 +124,6 @@ class _StillMovingError(Exception):
     """The coupling took more steps than there are states."""
 
 
-@open_defect("a mutant hangs whoever steps it, where a cluster's coupling has a bound", _StillMovingError)
 def test_a_coupling_between_clusters_that_never_rests_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """One destination changed: a fault while FAILING starts anew, and the failed start is a fault again."""
     rows: list[Row] = []
@@ -198,14 +148,12 @@ def test_a_coupling_between_clusters_that_never_rests_is_refused(monkeypatch: py
         variant.died(made(0), 0)
 
 
-@open_defect("a coupling between clusters is not linted", pytest.fail.Exception)
 def test_a_misspelt_coupling_between_clusters_is_refused_when_it_is_made() -> None:
     """Today it is an AttributeError, at the first step."""
     with pytest.raises(TableError):
         ExecutorProtocol(coupling=(when(("strat", Start.UP), then=("life", LifeOn.RANKS_READY)),))
 
 
-@open_defect("`but` gives the original back: a mutant that is none", pytest.fail.Exception)
 def test_a_variant_of_a_table_that_stands_nowhere_is_refused() -> None:
     elsewhere = LIFE.but(rows=LIFE.rows, name="lief")
     with pytest.raises(LookupError):
