@@ -209,6 +209,13 @@ class ExecutorRules:
             actor=actor,
         )
 
+    def garbled(self, state: ExecutorState, rank: int, message: Message, actor: str) -> Act:
+        """The first message of the rank's reply queue is a result that does not decode: it counts as a failure."""
+        act = self.reply(state, rank, message._replace(word=ReplyOn.RAISED), actor)
+        words = f"cannot decode {message} of rank {rank}"
+        label = did(EXECUTOR, words, act.label.steps, act.label.sends, actor=actor, fair=False)
+        return act._replace(label=label, budget="raises")
+
     def stale_reply(self, state: ExecutorState, rank: int, message: Message, actor: str) -> Act:
         """The draining caller reads an answer that belongs to no call of this epoch."""
         act = self.reply(state, rank, message, actor)
