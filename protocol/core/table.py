@@ -118,10 +118,16 @@ class Table:
         if own is None or message is None:
             raise TypeError(f"{self.name}: {event.value!r} is guarded; it needs the message's identity")
         for index, row in enumerate(rows):
-            if all(guard(own, message) for guard in row.conditions) and not any(
-                guard(own, message) for guard in row.unless
-            ):
-                return index
+            # Plain loops: this is stepped for every answer, and a generator costs as much as the guards.
+            for guard in row.conditions:
+                if not guard(own, message):
+                    break
+            else:
+                for guard in row.unless:
+                    if guard(own, message):
+                        break
+                else:
+                    return index
         raise illegal(self.name, None, state, event, self.allowed(state))
 
     def step(
