@@ -93,7 +93,12 @@ def calls(world: World) -> list[Property[Now]]:
             "a rank's failure fails its call",
             "A call to which a rank raised, or whose rank is gone, is neither open nor resolved.",
             executor(_failure_fails),
-            twin=executor(lambda s: any(reply in _BROKEN for _, call in s.calls for reply in call[1:])),
+            # With one rank the call is over, and out of the books, in the same breath.
+            twin=executor(
+                lambda s: any(
+                    reply in _BROKEN or world.size == 1 for _, call in s.calls for reply in call[1:]
+                )
+            ),
         ),
         always(
             "a call fails for its own reasons",
