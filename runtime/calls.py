@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..protocol.core import Identity, IllegalEventError
 from ..protocol.futures import CallOn, FuturesDo, Reply
+from ..protocol.life import Life
 from .channel import IN_BAND, Packet, Say
 from .codec import encode
 from .draining import Draining
@@ -74,9 +75,8 @@ class Calls:
         packet = Packet(Say.CALL, body, arena=kernel.ranks.broadcast.arena)
         future = CallFuture(self, method, kernel.config.world_size, reply_rank, aggregate, deadline, timeout)
         try:
-            self._wait_for_room(future)
-            with kernel.lock:
-                self._enter(future, packet)
+            while not self._entered(future, packet):
+                self._wait_for_room(future)
         except BaseException:
             packet.close(sent=False)
             raise
@@ -86,6 +86,19 @@ class Calls:
         """Nobody is about to wait for the last call: somebody may have to be told all the same."""
         if self.draining.unattended():
             self.draining.tend()
+
+    def _entered(self, future: CallFuture, packet: Packet) -> bool:
+        """Enter the call in the books and send it, unless there is no room."""
+        with self._kernel.lock:
+            if not self._room():
+                return False
+            self._enter(future, packet)
+        return True
+
+    def _room(self) -> bool:
+        """Whether a call can be entered, or refused: one that waits for room must not wait for the end."""
+        state = self._kernel.state
+        return len(state.calls) < self._kernel.config.max_inflight_calls or state.life[0] is not Life.SERVING
 
     def _enter(self, future: CallFuture, packet: Packet) -> None:
         kernel = self._kernel
@@ -134,22 +147,18 @@ class Calls:
         return bool(self._outbox[rank])
 
     def _wait_for_room(self, future: CallFuture) -> None:
-        kernel, limit = self._kernel, self._kernel.config.max_inflight_calls
-        while len(kernel.state.calls) >= limit:
-            try:
-                oldest = kernel.state.calls[0][0].call
-            except IndexError:
-                return
-            if not self.draining.wait(oldest, future.deadline, lambda: len(kernel.state.calls) < limit):
-                owing = self.owing(oldest)
-                raise CallTimeoutError(
-                    f"{future.method!r} was not sent: {limit} calls are in flight, and within {future.timeout} s "
-                    f"none of them was answered; rank {_names(owing)} still owes call {oldest}. Is it stuck? "
-                    "More calls may be in flight with ExecutorConfig(max_inflight_calls=...).",
-                    call=0,
-                    method=future.method,
-                    waiting_for=owing,
-                )
+        calls = self._kernel.state.calls
+        oldest = calls[0][0].call if calls else 0
+        if not self.draining.wait(oldest, future.deadline, self._room):
+            owing = self.owing(oldest)
+            raise CallTimeoutError(
+                f"{future.method!r} was not sent: {len(calls)} calls are in flight, and within {future.timeout} s "
+                f"none of them was answered; rank {_names(owing)} still owes call {oldest}. Is it stuck? "
+                "More calls may be in flight with ExecutorConfig(max_inflight_calls=...).",
+                call=0,
+                method=future.method,
+                waiting_for=owing,
+            )
 
     # --- waiting and giving up --------------------------------------------------------------------------------------
 

@@ -152,7 +152,7 @@ class Draining:
         self._kernel.changed.notify_all()
 
     def wake_owner(self) -> None:
-        """A call is settled; whoever is parked for it should see. The lock is held."""
+        """A call is settled, or out of the books; whoever is parked for it should see. The lock is held."""
         if self._parked:
             self._kernel.changed.notify_all()
 
@@ -198,7 +198,7 @@ class Draining:
         identity = message.identity
         try:
             value = message.value()
-        except Exception as error:  # noqa: BLE001 - an answer that does not unpickle fails its own call, whatever it raises
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - what does not unpickle fails its own call, whatever it raises
             future = self._calls.future(identity.call)
             garbled = PayloadError(
                 f"the answer of rank {rank} to call {identity.call} ({'?' if future is None else future.method!r}) "
@@ -230,7 +230,10 @@ class Draining:
                     future.put(answer.rank, answer.value)
             return after, happened
 
+        before = len(kernel.state.calls)
         try:
             kernel.take(give, answer.cause)
         except IllegalEventError as error:
             kernel.take(kernel.protocol.fault, ExecutorError(str(error)))
+        if len(kernel.state.calls) < before:
+            self.wake_owner()  # a late reply of a call that was given up settles nobody, and makes room

@@ -66,12 +66,12 @@ class CallFuture(concurrent.futures.Future[Any]):
     def done(self) -> bool:
         """Whether the call is settled; looks whether the replies have come, and does not wait."""
         if not self.settled:
-            self._calls.wait_for(self, 0.0)
+            self._calls.wait_for(self, deadline_in(0.0))
         return super().done() or self.settled
 
     def cancel(self) -> bool:
-        """Give the call up: late replies are dropped, and disturb no later call. False if it is settled."""
-        return self._calls.cancel(self)
+        """Give the call up: late replies are dropped, and disturb no later call. False if it is settled otherwise."""
+        return self._calls.cancel(self) or self.cancelled()
 
     def __reduce__(self) -> Any:
         raise TypeError(
@@ -97,8 +97,10 @@ class CallFuture(concurrent.futures.Future[Any]):
                 answer = self._aggregate(values)
             else:
                 answer = values if self._reply_rank is None else values[self._reply_rank]
-        except Exception as error:  # noqa: BLE001 - what the aggregator raises is the caller's
-            self.set_exception(error)
+        except BaseException as error:
+            self.set_exception(error)  # whatever the aggregator raises is the caller's, who may be another thread
+            if isinstance(error, KeyboardInterrupt):
+                raise
         else:
             self.set_result(answer)
 

@@ -13,6 +13,7 @@ import os
 import select
 import time
 
+_LONGEST = 86_400.0  # seconds of one sleep; poll counts milliseconds in an int, and the loops around it look again
 READ = select.POLLIN
 WRITE = select.POLLOUT
 _BROKEN = select.POLLERR | select.POLLHUP | select.POLLNVAL
@@ -24,8 +25,8 @@ def deadline_in(seconds: float | None) -> float | None:
 
 
 def left(deadline: float | None) -> float | None:
-    """Seconds until `deadline`, never negative; None stays None."""
-    return None if deadline is None else max(0.0, deadline - time.monotonic())
+    """Seconds to sleep until `deadline`: never negative, and a day at most; None stays None."""
+    return None if deadline is None else min(_LONGEST, max(0.0, deadline - time.monotonic()))
 
 
 class Waiter:
