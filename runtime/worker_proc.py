@@ -32,6 +32,7 @@ from ..protocol.queues import QueueDo, ReaderOn, SeatOn
 from ..protocol.ready import BootOn, RankStartOn, ReadyDo
 from ..protocol.shutdown import Leave, LeaveOn, StopDo
 from ..protocol.worker import WorkerProtocol, WorkerState
+from .amx.kernel import permit
 from .arena import Arena, Returns
 from .channel import IN_BAND, Message, Packet, Say, collect, give_back, pair, receive
 from .codec import encode
@@ -94,6 +95,7 @@ def _stand_alone(launch: Launch) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     # The default action ends a process in native code, too, and starts no clean-up that could need a peer.
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    permit()  # AMX tiles, before anything computes; where there are none, the answer is no and nothing happens
     threading.Thread(target=_watch, args=(launch.executor.fd,), name="watch", daemon=True).start()
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT, signal.SIGTERM})
     os.environ.setdefault("OMP_NUM_THREADS", str(launch.threads))
