@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import atexit
 import os
 import threading
@@ -116,6 +115,8 @@ class MultiprocExecutor:
 
     async def rpc(self, method: str | Callable[..., Any], **options: Any) -> Any:
         """`collective_rpc` for coroutines; cancelling the coroutine cancels the call."""
+        import asyncio  # a program that has no event loop need not load one
+
         return await asyncio.wrap_future(self.collective_rpc(method, non_block=True, **options))
 
     def execute_model(
