@@ -54,17 +54,17 @@ class Waiter:
         again and again, yielding the processor each time, before going to sleep.
         """
         poll = self._poll.poll
-        ready = poll(0)
-        if not ready and spin > 0.0:
+        if spin > 0.0:
             until = time.perf_counter() + spin
-            while not ready and time.perf_counter() < until:
+            while not (ready := poll(0)) and time.perf_counter() < until:
                 os.sched_yield()
-                ready = poll(0)
-        while not ready:
+            if ready:
+                return [descriptor for descriptor, _ in ready]
+        while True:
             seconds = left(deadline)
-            if seconds == 0.0:
-                return []
             ready = poll(None if seconds is None else math.ceil(seconds * 1000))
+            if ready or seconds == 0.0:
+                break
         return [descriptor for descriptor, _ in ready]
 
 
