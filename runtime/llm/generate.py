@@ -8,17 +8,22 @@ or the machine cannot hold (more ranks than memory) is refused here, before a pr
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any, Protocol
 
-import torch
-
 from .errors import ModelError
-from .parallel import Layout
-from .shard import shard_bytes
+from .memory import available_memory, check_memory, memory_needed
 from .step import SequenceStep, Step
 from .tokenizer import Tokenizer
-from .weights import Hyperparameters
+
+__all__ = [
+    "Executor",
+    "available_memory",
+    "check_memory",
+    "check_prompt",
+    "generate",
+    "generate_text",
+    "memory_needed",
+]
 
 
 class Executor(Protocol):
@@ -98,60 +103,3 @@ def _text(tokens: Iterator[int], tokenizer: Tokenizer) -> Iterator[str]:
             yield text
     if text := detokenizer.finish():
         yield text
-
-
-# Measured with the tiny model, as memory private to the process (USS): what Python and torch allocate in a worker
-# forked from a server that has torch imported, and what gloo's groups and threads add per peer.
-RANK_BYTES = 60 << 20
-PEER_BYTES = 1 << 20
-
-
-def memory_needed(
-    sizes: Hyperparameters,
-    tensor_parallel: int,
-    pipeline_parallel: int,
-    dtype: torch.dtype | str = torch.float32,
-    tokens: int | None = None,
-) -> int:
-    """Bytes that all ranks together need, as private memory.
-
-    Counted: each rank's weights in `dtype`, keys and values of `tokens` tokens (default: the whole context), a base
-    per rank, and gloo's share per peer. Not counted: the model file, whose mapped pages are shared and can be
-    dropped, and activations, which are small.
-    """
-    kind = getattr(torch, dtype) if isinstance(dtype, str) else dtype
-    world = tensor_parallel * pipeline_parallel
-    layouts = [Layout(rank, tensor_parallel, pipeline_parallel) for rank in range(world)]
-    weights = sum(shard_bytes(sizes, layout, kind) for layout in layouts)
-    length = sizes.context if tokens is None else tokens
-    cache = 2 * sizes.layers * sizes.kv_heads * sizes.head_dim * length * kind.itemsize
-    return weights + cache + world * (RANK_BYTES + (world - 1) * PEER_BYTES)
-
-
-def check_memory(
-    sizes: Hyperparameters,
-    tensor_parallel: int,
-    pipeline_parallel: int,
-    dtype: torch.dtype | str = torch.float32,
-    tokens: int | None = None,
-    available: int | None = None,
-) -> None:
-    """Raises ModelError where `memory_needed` is above `available` bytes (default: the kernel's MemAvailable)."""
-    needed = memory_needed(sizes, tensor_parallel, pipeline_parallel, dtype, tokens)
-    held = available_memory() if available is None else available
-    if needed > held:
-        world = tensor_parallel * pipeline_parallel
-        raise ModelError(
-            f"TP {tensor_parallel} × PP {pipeline_parallel} = {world} ranks of {sizes.name} need about "
-            f"{needed / 2**30:.1f} GiB of memory, and {held / 2**30:.1f} GiB are available; use fewer ranks"
-        )
-
-
-def available_memory() -> int:
-    """MemAvailable of /proc/meminfo in bytes."""
-    for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
-        if line.startswith("MemAvailable:"):
-            return int(line.split()[1]) * 1024
-    raise ModelError(
-        "this kernel does not say how much memory is available (no MemAvailable in /proc/meminfo)"
-    )

@@ -107,6 +107,7 @@ def test_memory_grows_with_ranks_and_dtype() -> None:
     assert memory_needed(SMOLLM2, 3, 2) > memory_needed(SMOLLM2, 3, 1) > whole
     assert memory_needed(SMOLLM2, 1, 1, "bfloat16") < whole - weights / 3
     assert memory_needed(SMOLLM2, 1, 1, tokens=100) < whole
+    assert memory_needed(SMOLLM2, 3, 2, start_method="spawn") > memory_needed(SMOLLM2, 3, 2) + 6 * (100 << 20)
 
 
 def test_too_little_memory_is_one_message() -> None:
