@@ -139,7 +139,6 @@ def _byte_pairs(tokens: Sequence[str], merges: Sequence[str], pre: str | None, p
     if any(len(pair) != 2 for pair in pairs):
         raise ModelError(f"{path} is damaged: a merge in its vocabulary is not a pair")
     engine = Engine(BPE(_numbers(tokens), [(a, b) for a, b in pairs], ignore_merges=ignore_merges))
-    # mypy: the package's stubs give its properties no setters.
     engine.pre_tokenizer = cutter()
     return engine
 

@@ -57,6 +57,7 @@ def test_slices_equal_the_whole_tensor(tmp_path: Path, quantization: Quantizatio
 
 
 @pytest.mark.model
+@pytest.mark.slow  # the package's reader is
 def test_smollm2_is_read_as_the_gguf_package_reads_it() -> None:
     path = smollm2_path()
     file, reader = GgufFile(path), gguf.GGUFReader(path)
