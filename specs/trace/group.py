@@ -74,12 +74,12 @@ class Group:
         given = self._by_word.get((line.machine, line.event)) or self._by_word.get((line.machine, ""))
         return iter(()) if given is None else given(line)
 
-    def moves(self, number: int) -> list[RankMove]:
-        """What the worker of that rank may do."""
+    def moves(self, number: int) -> Iterator[RankMove]:
+        """What the worker of that rank may do, computed one by one."""
         rank = self.ranks[number]
         if rank.status is Status.ABSENT:
             rank = self.rank_rules.made(rank)
-        return list(self.rank_rules.own(rank)) if rank.status is Status.ALIVE else []
+        return self.rank_rules.own(rank) if rank.status is Status.ALIVE else iter(())
 
     def all_acts(self) -> Acts:
         """Everything that the executor's process may do; for explanations."""
