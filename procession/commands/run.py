@@ -124,7 +124,7 @@ def command(
 
     before = snapshot()
     began = time.monotonic()
-    plan = _plan(model, text, tensor_parallel_size, pipeline_parallel_size, max_tokens, dtype)
+    plan = _plan(model, text, tensor_parallel_size, pipeline_parallel_size, max_tokens, dtype, start_method)
     facts: dict[str, Any] = {"model": plan.name, "tp": plan.tp, "pp": plan.pp, "start_method": start_method}
     facts |= _generate(plan, start_method, began, console, as_json)
     recorder = facts.pop("recorder")
@@ -187,7 +187,9 @@ def _check_target(trace: Path | None) -> None:
         )
 
 
-def _plan(model: str, text: str, tp: int | None, pp: int | None, max_tokens: int, dtype: str) -> _Plan:
+def _plan(
+    model: str, text: str, tp: int | None, pp: int | None, max_tokens: int, dtype: str, start_method: str
+) -> _Plan:
     from ..runtime.amx.choose import choose
     from ..runtime.amx.facts import read_facts
     from ..runtime.llm.errors import ModelError
@@ -215,7 +217,7 @@ def _plan(model: str, text: str, tp: int | None, pp: int | None, max_tokens: int
         plan.tokens = plan.tokenizer.prompt(text)
         check_prompt(plan.tokens, max_tokens, sizes.context)
         plan.length = len(plan.tokens) + max_tokens
-        check_memory(sizes, tp, pp, dtype, plan.length)
+        check_memory(sizes, tp, pp, dtype, tokens=plan.length, start_method=start_method)
     except ModelError as error:
         raise click.ClickException(str(error)) from error
     return plan
