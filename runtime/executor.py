@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import cloudpickle
 
 from .config import ExecutorConfig
-from .errors import ConfigError, ExecutorError, PayloadError, StartError
+from .errors import ConfigError, ExecutorClosedError, ExecutorError, PayloadError, StartError
 from .futures import CallFuture
 from .kernel import Kernel
 from .supervisor import Supervisor
@@ -89,6 +89,8 @@ class MultiprocExecutor:
         Raises `WorkerError`, `WorkerDiedError`, `CallTimeoutError`, `PayloadError` (an argument cannot be pickled;
         nothing was sent) or `ExecutorClosedError`.
         """
+        if os.getpid() != self._owner:  # the channels are shared with the parent: a call would disturb its own
+            raise ExecutorClosedError(f"this executor belongs to process {self._owner}, of which this is a fork")
         name = method if isinstance(method, str) else getattr(method, "__qualname__", repr(method))
         if timeout is not None and timeout < 0:
             raise ConfigError(f"timeout must be 0 or more seconds, or None, not {timeout!r}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import sys
+import tempfile
 from collections.abc import Iterator
 from multiprocessing import resource_tracker
 from pathlib import Path
@@ -19,10 +20,15 @@ sys.path.append(str(Path(__file__).parents[2]))
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _helpers() -> None:
-    """Python's own helper processes run from here on, so that no test seems to leave them."""
-    resource_tracker.ensure_running()
-    warm(("procession.runtime.worker_proc",))
+def _helpers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A temporary folder of our own, and Python's helper processes: no test seems to leave what is not its own."""
+    folder = tmp_path_factory.mktemp("t")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TMPDIR", str(folder))
+        patch.setattr(tempfile, "tempdir", None)
+        resource_tracker.ensure_running()
+        warm(("procession.runtime.worker_proc",))
+        yield
 
 
 @pytest.fixture(autouse=True)
