@@ -1,8 +1,8 @@
 """Mermaid pictures of the tables and of the coupling, drawn from the tables themselves.
 
-Theory of operation. A state diagram has one arrow a row and source: what a reader of the diagram sees is what runs. Rows
-that stay where they are without an effect are left out. Guards stand in brackets, effects after a slash. The coupling is
-a graph of machines: an arrow says which states of one bring about which event of another.
+Theory of operation. A state diagram has one arrow a row and source: what a reader of the diagram sees is what runs.
+Rows that stay where they are without an effect are left out. Guards stand in brackets, effects after a slash. The
+coupling is a graph of machines: an arrow says which states of one bring about which event of another.
 """
 
 from __future__ import annotations

@@ -5,11 +5,12 @@ from __future__ import annotations
 from ...protocol.executor import ExecutorState
 from ...protocol.life import Life
 from ...protocol.shutdown import Leave, Listener, RankStop, Stop
-from ..explore import Property, always, leads_to, never
-from ..world import Mark, Now, Offence, Status, World
+from ..explore import Property, always, leads_to, never, sometimes
+from ..world import Line, Mark, Now, Offence, Signal, Status, World
 from .ask import executor, never_done, record
 
 _ENDING = (Life.STOPPING, Life.FAILING)
+_ASKED = (RankStop.ASKED, RankStop.TERMINATED, RankStop.KILLED)
 _ENDED = (Life.DOWN, Life.FAILED)
 
 
@@ -32,6 +33,17 @@ def _survivors_reported(now: Now) -> bool:
         state is not RankStop.SURVIVOR or reported >> number & 1
         for number, state in enumerate(now.executor.value.stop[1:])
     )
+
+
+def _asked_is_closed(now: Now) -> bool:
+    return now.gone or all(
+        state not in _ASKED or not rank.value.alive or rank.value.line is not Line.OPEN
+        for rank, state in zip(now.ranks, now.executor.value.stop[1:], strict=True)
+    )
+
+
+def _signalled(now: Now, signal: Signal) -> bool:
+    return any(rank.value.signal is signal for rank in now.ranks)
 
 
 def _lingers(now: Now) -> bool:
@@ -77,6 +89,24 @@ def stop(world: World) -> list[Property[Now]]:
                 or bool(now.ghost.value.marks & Mark.WOKEN)
             ),
             twin=executor(lambda state: state.stop[0] is not Stop.RUNNING),
+        ),
+    ]
+    found += [
+        always(
+            "who is asked can know",
+            "The control channel of a rank that was asked to stop is closed.",
+            _asked_is_closed,
+            twin=executor(lambda state: RankStop.ASKED in state.stop[1:]),
+        ),
+        sometimes(
+            "SIGTERM is sent",
+            "Whoever does not leave is sent SIGTERM.",
+            lambda now: _signalled(now, Signal.TERM),
+        ),
+        sometimes(
+            "SIGKILL is sent",
+            "Whoever outlives SIGTERM is sent SIGKILL.",
+            lambda now: _signalled(now, Signal.KILL),
         ),
     ]
     if world.budgets.wedged:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from ...protocol.core import Event, Identity, IllegalEventError, Kind
+from ...protocol.core import Event, Identity, IllegalEventError, Kind, TableError
 from ...protocol.executor import ExecutorProtocol, ExecutorState, Happened
 from ...protocol.futures import Call, CallOn, FuturesDo, Reply, ReplyOn
 from ...protocol.life import Life
@@ -250,6 +250,9 @@ class ExecutorRules:
             after, happened = fact()
         except IllegalEventError as error:
             return self._illegal(action, before, error, ranks, record)
+        except TableError as error:  # of a mutant: its coupling runs in circles
+            label = did(EXECUTOR, f"{action}: {error.faults[0]}")
+            return Act(label, before, ranks, (*record, Offence.ILLEGAL.value))
         reached, noted, arrows, wakes = list(ranks), list(record), list(sends), False
         for call, step in happened:
             for effect in step.effects:
@@ -297,7 +300,7 @@ def judged(before: ExecutorState, happened: Happened, message: Message | None, o
             if step.machine == "rank_start" and own is not None and step.event in _CONTROL_WORDS:
                 if (message.identity.epoch, message.identity.rank) != (own.epoch, own.rank):
                     wrong |= Offence.STALE_TAKEN
-            elif step.machine == "reply" and (message.identity.call, message.identity.epoch) != (call, EPOCH):
+            elif step.machine == "reply" and message.identity != Identity(EPOCH, step.slot, call):
                 wrong |= Offence.MIXED
         if FuturesDo.RESOLVE in step.effects:
             wrong |= _resolved(before, happened, call, settled)

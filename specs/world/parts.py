@@ -273,7 +273,8 @@ def _stale_messages(ranks: int) -> tuple[tuple[Message, ...], ...]:
 
 
 def _stale_replies(state: ExecutorState, rank: int) -> Iterator[Message]:
-    """What might be read as an answer and is none: of an earlier epoch, or for a call that nobody made."""
+    """What might be read as an answer and is none: of another epoch or rank, or for a call that nobody made."""
     for identity, _ in state.calls[:1]:
         yield Message(ReplyOn.RETURNED, Identity(EPOCH - 1, rank, identity.call))
+        yield Message(ReplyOn.RETURNED, Identity(EPOCH, rank + 1, identity.call))
         yield Message(ReplyOn.RETURNED, Identity(EPOCH, rank, identity.call + 1000))

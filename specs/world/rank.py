@@ -5,8 +5,8 @@ Theory of operation:
 1. A rank's part of the state is its worker's machines, what its process is doing, and five first-in first-out channels.
    What the worker can do depends on nothing else, so it is computed once a part and remembered.
 2. The worker works on one thing at a time: an effect such as INIT_DEVICE begins the work, and its end is the next
-   event. It looks at the control channel and at the executor's process between two pieces of work and while it waits,
-   never while a method runs.
+   event. It looks at the control channel and at the executor's process between two pieces of work and while it waits;
+   while a method runs it sees the executor's death alone.
 3. A process that ends leaves what it wrote in the channels, and nothing else.
 4. Signals take time: one that was sent is delivered by an action of its own. SIGTERM may be ignored and SIGKILL may
    have no effect, each by a budget.
@@ -129,7 +129,7 @@ class RankRules:
         running = work is FuturesDo.RUN_METHOD
         if now.line is Line.GONE and running:
             yield RankMove(did(rank_name(now.number), "ends with the executor"), now.dead())
-        if now.line is Line.GONE and not running and worker.leave[0] is not Leave.GONE:
+        if now.line is Line.GONE and worker.leave[0] is not Leave.GONE:
             yield self._fact(now, "orphaned")
         if now.line is not Line.OPEN and not running and stays:
             yield self._fact(now, "stop")
