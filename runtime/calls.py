@@ -16,7 +16,7 @@ import concurrent.futures
 import itertools
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..protocol.core import Identity, IllegalEventError
@@ -26,7 +26,7 @@ from .channel import IN_BAND, Packet, Say
 from .codec import encode
 from .draining import Draining
 from .errors import CallTimeoutError, QueueClosedError
-from .futures import CallFuture
+from .futures import Aggregate, CallFuture, Pending
 from .ranks import EPOCH
 
 if TYPE_CHECKING:
@@ -38,22 +38,22 @@ class Calls:
 
     def __init__(self, kernel: Kernel) -> None:
         self._kernel = kernel
-        self._futures: dict[int, CallFuture] = {}
+        self._open: dict[int, Pending] = {}
         self._outbox: list[deque[Packet]] = [deque() for _ in range(kernel.config.world_size)]
         self._numbers = itertools.count(1)
         self.draining = Draining(kernel, self)
 
-    def future(self, call: int) -> CallFuture | None:
-        """The future of a call that is not settled."""
-        return self._futures.get(call)
+    def pending(self, call: int) -> Pending | None:
+        """A call that is not settled."""
+        return self._open.get(call)
 
     def any_open(self) -> bool:
         """Whether any call is not settled."""
-        return bool(self._futures)
+        return bool(self._open)
 
     def oldest_open(self) -> int | None:
         """The oldest call that is not settled."""
-        return next(iter(self._futures), None)
+        return next(iter(self._open), None)
 
     # --- sending ----------------------------------------------------------------------------------------------------
 
@@ -64,35 +64,42 @@ class Calls:
         deadline: float | None,
         timeout: float | None,
         reply_rank: int | None,
-        aggregate: Callable[[list[Any]], Any] | None,
-    ) -> CallFuture:
-        """Send a call to every rank. Nothing was sent if this raises."""
+        aggregate: Aggregate | None,
+        non_block: bool = False,
+    ) -> Any:
+        """Send a call to every rank, and fetch its answer, or return its future. Nothing was sent if this raises."""
+        pending = Pending(method, self._kernel.config.world_size, reply_rank, aggregate, deadline, timeout)
+        future = CallFuture(self, pending) if non_block else None
+        self._send(pending, request)
+        if future is None:
+            self.wait_for(pending, None)
+            return pending.answer()
+        if (
+            self.draining.unattended()
+        ):  # nobody is about to wait, and somebody may have to be told all the same
+            self.draining.tend()
+        return future
+
+    def _send(self, pending: Pending, request: tuple[object, ...]) -> None:
         kernel = self._kernel
-        body = encode(request, f"the arguments of {method!r}")
+        body = encode(request, f"the arguments of {pending.method!r}")
         if body.size > IN_BAND:
             with kernel.lock:  # the supervisor may be reading the same channels
                 kernel.ranks.broadcast.collect()
         packet = Packet(Say.CALL, body, arena=kernel.ranks.broadcast.arena)
-        future = CallFuture(self, method, kernel.config.world_size, reply_rank, aggregate, deadline, timeout)
         try:
-            while not self._entered(future, packet):
-                self._wait_for_room(future)
+            while not self._entered(pending, packet):
+                self._wait_for_room(pending)
         except BaseException:
             packet.close(sent=False)
             raise
-        return future
 
-    def leave_open(self) -> None:
-        """Nobody is about to wait for the last call: somebody may have to be told all the same."""
-        if self.draining.unattended():
-            self.draining.tend()
-
-    def _entered(self, future: CallFuture, packet: Packet) -> bool:
+    def _entered(self, pending: Pending, packet: Packet) -> bool:
         """Enter the call in the books and send it, unless there is no room."""
         with self._kernel.lock:
             if not self._room():
                 return False
-            self._enter(future, packet)
+            self._enter(pending, packet)
         return True
 
     def _room(self) -> bool:
@@ -100,19 +107,19 @@ class Calls:
         state = self._kernel.state
         return len(state.calls) < self._kernel.config.max_inflight_calls or state.life[0] is not Life.SERVING
 
-    def _enter(self, future: CallFuture, packet: Packet) -> None:
+    def _enter(self, pending: Pending, packet: Packet) -> None:
         kernel = self._kernel
-        future.call = next(self._numbers)
-        identity = Identity(EPOCH, -1, future.call)
+        pending.call = next(self._numbers)
+        identity = Identity(EPOCH, -1, pending.call)
         try:
             kernel.take(lambda state: kernel.protocol.submit(state, identity))
         except IllegalEventError:
             raise kernel.why_closed() from None
         try:
-            self._futures[future.call] = future
+            self._open[pending.call] = pending
             self._broadcast(packet.address(identity))
         except BaseException as error:
-            kernel.interrupted(f"while call {future.call} ({future.method!r}) was being sent", error)
+            kernel.interrupted(f"while call {pending.call} ({pending.method!r}) was being sent", error)
             raise
 
     def _broadcast(self, packet: Packet) -> None:
@@ -146,43 +153,43 @@ class Calls:
         """Whether something waits for room in a rank's channel."""
         return bool(self._outbox[rank])
 
-    def _wait_for_room(self, future: CallFuture) -> None:
+    def _wait_for_room(self, pending: Pending) -> None:
         calls = self._kernel.state.calls
         oldest = calls[0][0].call if calls else 0
-        if not self.draining.wait(oldest, future.deadline, self._room):
+        if not self.draining.wait(oldest, pending.deadline, self._room):
             owing = self.owing(oldest)
             raise CallTimeoutError(
-                f"{future.method!r} was not sent: {len(calls)} calls are in flight, and within {future.timeout} s "
+                f"{pending.method!r} was not sent: {len(calls)} calls are in flight, and within {pending.timeout} s "
                 f"none of them was answered; rank {_names(owing)} still owes call {oldest}. Is it stuck? "
                 "More calls may be in flight with ExecutorConfig(max_inflight_calls=...).",
                 call=0,
-                method=future.method,
+                method=pending.method,
                 waiting_for=owing,
             )
 
     # --- waiting and giving up --------------------------------------------------------------------------------------
 
-    def wait_for(self, future: CallFuture, until: float | None) -> bool:
+    def wait_for(self, pending: Pending, until: float | None) -> bool:
         """Wait until the call is settled; False if `until` comes first. The call's own deadline settles it."""
-        deadline = future.deadline
+        deadline = pending.deadline
         mine = until is not None and (deadline is None or until < deadline)
-        if self.draining.wait(future.call, until if mine else deadline, lambda: future.settled):
+        if self.draining.wait(pending.call, until if mine else deadline, lambda: pending.settled):
             return True
         if mine:
             return False
-        self._give_up(future, CallOn.DEADLINE, self.late(future, future.timeout))
+        self._give_up(pending, CallOn.DEADLINE, self.late(pending, pending.timeout))
         return True
 
-    def cancel(self, future: CallFuture) -> bool:
+    def cancel(self, pending: Pending) -> bool:
         """Give a call up on its caller's behalf; False if it is settled."""
-        return self._give_up(future, CallOn.CANCEL, concurrent.futures.CancelledError())
+        return self._give_up(pending, CallOn.CANCEL, concurrent.futures.CancelledError())
 
-    def _give_up(self, future: CallFuture, event: CallOn, error: BaseException) -> bool:
+    def _give_up(self, pending: Pending, event: CallOn, error: BaseException) -> bool:
         kernel = self._kernel
         with kernel.lock:
-            given_up = not future.settled
+            given_up = not pending.settled
             if given_up:
-                kernel.take(lambda state: kernel.protocol.give_up(state, future.call, event), error)
+                kernel.take(lambda state: kernel.protocol.give_up(state, pending.call, event), error)
         kernel.run_later()
         return given_up
 
@@ -193,26 +200,23 @@ class Calls:
         if effect is FuturesDo.WAKE_PARKED:
             self.draining.wake_parked()
         elif effect is not FuturesDo.PASS_ON:
-            future = self._futures.pop(call, None)
-            if future is not None:
-                future.settled = True
-                if effect is FuturesDo.RESOLVE:
-                    self._kernel.later(future.finish)
-                else:
-                    error = cause or self._kernel.why_closed()
-                    self._kernel.later(lambda: future.give_up(error))
+            pending = self._open.pop(call, None)
+            if pending is not None:
+                pending.settle(None if effect is FuturesDo.RESOLVE else cause or self._kernel.why_closed())
+                if pending.future is not None:
+                    self._kernel.later(pending.future.tell)
                 self.draining.wake_owner()
 
-    def late(self, future: CallFuture, timeout: float | None) -> CallTimeoutError:
+    def late(self, pending: Pending, timeout: float | None) -> CallTimeoutError:
         """The error of a wait that took too long: it names who has answered and who has not."""
-        owing = self.owing(future.call)
+        owing = self.owing(pending.call)
         answered = [rank for rank in range(self._kernel.config.world_size) if rank not in owing]
         return CallTimeoutError(
-            f"call {future.call} ({future.method!r}) was not answered within {timeout} s, "
-            f"{time.monotonic() - future.since:.3f} s after it was made; waiting for rank {_names(owing)}, "
+            f"call {pending.call} ({pending.method!r}) was not answered within {timeout} s, "
+            f"{time.monotonic() - pending.since:.3f} s after it was made; waiting for rank {_names(owing)}, "
             f"answered by rank {_names(answered)}. A late answer is dropped and disturbs no later call.",
-            call=future.call,
-            method=future.method,
+            call=pending.call,
+            method=pending.method,
             waiting_for=owing,
         )
 
@@ -226,6 +230,12 @@ class Calls:
     def close(self) -> None:
         """Forget what was not sent, once nobody drains. The lock is held."""
         self.draining.wait_until_nobody_drains()
+        for pending in self._open.values():  # an exception came in the middle of settling it
+            pending.settle(self._kernel.why_closed())
+            if pending.future is not None:
+                self._kernel.later(pending.future.tell)
+        self._open.clear()
+        self._kernel.changed.notify_all()
         for waiting in self._outbox:
             for packet in waiting:
                 packet.close()

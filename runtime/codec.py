@@ -45,8 +45,12 @@ def encode(value: object, what: str) -> Encoded:
         buffers.append(raw)
         return False
 
-    stream = io.BytesIO()
     try:
+        if (
+            "torch" not in sys.modules
+        ):  # then nothing can be a tensor, and the plain pickler is twice as quick
+            return Encoded(pickle.dumps(value, protocol=5, buffer_callback=take), buffers)
+        stream = io.BytesIO()
         _Pickler(stream, protocol=5, buffer_callback=take).dump(value)
     except RecursionError as error:
         raise PayloadError(f"{what} is nested too deeply to be pickled") from error

@@ -24,7 +24,7 @@ from ..protocol.executor import ExecutorState, Happened
 from ..protocol.futures import Caller, CallerOn, Reply, ReplyOn
 from .channel import Message, Say, receive
 from .errors import ExecutorError, PayloadError, QueueClosedError, RemoteTraceback, WorkerError
-from .wait import Waiter, left
+from .wait import Flag, Waiter, deadline_in, left
 
 if TYPE_CHECKING:
     from .calls import Calls
@@ -61,6 +61,8 @@ class Draining:
         self._calls = calls
         self._replies = Waiter()
         self._replies.watch(kernel.blocked.fd)
+        self._nudge = Flag()  # the drainer should look at its own call
+        self._replies.watch(self._nudge.fd)
         self._epoll = select.epoll()
         self.tended = False  # whether the supervisor knows that calls may be without a drainer
         self._numbers = itertools.count()
@@ -105,13 +107,17 @@ class Draining:
             try:
                 in_time = self._until(me, deadline, met)
             except BaseException as error:
-                if me.state[0] not in (Caller.ANSWERED, Caller.GAVE_UP):
-                    self._give(me, CallerOn.GIVE_UP)
+                kernel.hold()
                 if not me.asleep:
                     kernel.interrupted("while a reply was being read", error)
+                if me.state[0] not in (Caller.ANSWERED, Caller.GAVE_UP):
+                    self._give(me, CallerOn.GIVE_UP)
                 raise
             finally:
                 self._parked.pop(me.number, None)
+                if self._drainer is me:  # an exception came in the very middle of leaving
+                    self._drainer = None
+                    kernel.changed.notify_all()
         kernel.run_later()
         return in_time
 
@@ -140,8 +146,9 @@ class Draining:
             if not self._parked and self._calls.any_open():
                 self.tend()
         waiting.state, steps = self._kernel.protocol.caller.apply(waiting.state, AGGREGATE, event)
+        kernel = self._kernel
         for step in steps:
-            self._kernel.step(waiting.call, step._replace(slot=waiting.number))
+            kernel.step(waiting.call, step._replace(slot=waiting.number) if kernel.recorded else step)
 
     def wake_parked(self) -> None:
         """The drainer left. The lock is held."""
@@ -152,15 +159,21 @@ class Draining:
         self._kernel.changed.notify_all()
 
     def wake_owner(self) -> None:
-        """A call is settled, or out of the books; whoever is parked for it should see. The lock is held."""
+        """A call is settled, or out of the books; whoever waits for it should see. The lock is held."""
         if self._parked:
             self._kernel.changed.notify_all()
+        if (
+            self._drainer is not None and self._drainer.asleep
+        ):  # somebody else settled it: a cancel, most likely
+            self._nudge.set()
 
     def wait_until_nobody_drains(self) -> None:
         """`blocked` is set, so the drainer, if there is one, is on its way out. The lock is held."""
-        while self._drainer is not None:
+        patience = deadline_in(5.0)
+        while self._drainer is not None and left(patience):
             self._kernel.changed.wait(0.1)
         self._epoll.close()
+        self._nudge.close()
 
     # --- reading ----------------------------------------------------------------------------------------------------
 
@@ -174,10 +187,12 @@ class Draining:
             ready = self._replies.wait(deadline, kernel.config.spin)
             me.asleep = False
             for fd in ready:
-                if fd != kernel.blocked.fd:
+                if fd == self._nudge.fd:
+                    self._nudge.clear()
+                elif fd != kernel.blocked.fd:
                     self._read(fd, answers)
         finally:
-            kernel.lock.acquire()
+            kernel.hold()
         for answer in answers:
             self._count(answer)
         me.asleep = True
@@ -199,9 +214,9 @@ class Draining:
         try:
             value = message.value()
         except (Exception, SystemExit) as error:  # noqa: BLE001 - what does not unpickle fails its own call, whatever it raises
-            future = self._calls.future(identity.call)
+            pending = self._calls.pending(identity.call)
             garbled = PayloadError(
-                f"the answer of rank {rank} to call {identity.call} ({'?' if future is None else future.method!r}) "
+                f"the answer of rank {rank} to call {identity.call} ({'?' if pending is None else pending.method!r}) "
                 f"cannot be unpickled ({type(error).__name__}: {error}); the rank goes on, only this call failed"
             )
             garbled.__cause__ = error
@@ -225,9 +240,9 @@ class Draining:
         def give(state: ExecutorState) -> tuple[ExecutorState, Happened]:
             after, happened = kernel.protocol.reply(state, answer.rank, answer.event, answer.identity)
             for call, step in happened:
-                future = self._calls.future(call)
-                if future is not None and step.slot == answer.rank and step.dest is Reply.RETURNED:
-                    future.put(answer.rank, answer.value)
+                pending = self._calls.pending(call)
+                if pending is not None and step.slot == answer.rank and step.dest is Reply.RETURNED:
+                    pending.put(answer.rank, answer.value)
             return after, happened
 
         before = len(kernel.state.calls)

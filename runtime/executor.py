@@ -14,7 +14,6 @@ import cloudpickle
 
 from .config import ExecutorConfig
 from .errors import ConfigError, ExecutorClosedError, ExecutorError, PayloadError, StartError
-from .futures import CallFuture
 from .kernel import Kernel
 from .supervisor import Supervisor
 from .wait import deadline_in
@@ -89,8 +88,12 @@ class MultiprocExecutor:
         Raises `WorkerError`, `WorkerDiedError`, `CallTimeoutError`, `PayloadError` (an argument cannot be pickled;
         nothing was sent) or `ExecutorClosedError`.
         """
-        if os.getpid() != self._owner:  # the channels are shared with the parent: a call would disturb its own
-            raise ExecutorClosedError(f"this executor belongs to process {self._owner}, of which this is a fork")
+        if (
+            os.getpid() != self._owner
+        ):  # the channels are shared with the parent: a call would disturb its own
+            raise ExecutorClosedError(
+                f"this executor belongs to process {self._owner}, of which this is a fork"
+            )
         name = method if isinstance(method, str) else getattr(method, "__qualname__", repr(method))
         if timeout is not None and timeout < 0:
             raise ConfigError(f"timeout must be 0 or more seconds, or None, not {timeout!r}")
@@ -107,13 +110,9 @@ class MultiprocExecutor:
                 return aggregator.aggregate(outputs, output_rank=output_rank)
 
         request = (_sendable(method, name), tuple(args), dict(kwargs or {}), reply_rank)
-        future: CallFuture = self._kernel.calls.submit(
-            name, request, deadline_in(timeout), timeout, reply_rank, aggregate
+        return self._kernel.calls.submit(
+            name, request, deadline_in(timeout), timeout, reply_rank, aggregate, non_block
         )
-        if not non_block:
-            return future.result()
-        self._kernel.calls.leave_open()
-        return future
 
     async def rpc(self, method: str | Callable[..., Any], **options: Any) -> Any:
         """`collective_rpc` for coroutines; cancelling the coroutine cancels the call."""

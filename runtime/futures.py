@@ -1,4 +1,8 @@
-"""The future of one call: a real `concurrent.futures.Future` whose waiter fetches the replies itself."""
+"""One call that is not answered yet, and the future that a caller may hold for it.
+
+A blocking call needs no future: its own thread fetches the replies and makes the answer, and pays for nothing else.
+`CallFuture` is a real `concurrent.futures.Future` over the same `Pending`.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +17,67 @@ from .wait import deadline_in
 if TYPE_CHECKING:
     from .calls import Calls
 
+Aggregate = Callable[[list[Any]], Any]
+
+
+class Pending:
+    """One call. `settled` is set under the kernel's lock, and from then on nothing changes."""
+
+    __slots__ = (
+        "_aggregate",
+        "_error",
+        "_reply_rank",
+        "_values",
+        "call",
+        "deadline",
+        "future",
+        "method",
+        "settled",
+        "since",
+        "timeout",
+    )
+
+    def __init__(
+        self,
+        method: str,
+        ranks: int,
+        reply_rank: int | None,
+        aggregate: Aggregate | None,
+        deadline: float | None,
+        timeout: float | None,
+    ) -> None:
+        self.call = 0  # set when it is sent
+        self.method = method
+        self.deadline = deadline
+        self.timeout = timeout
+        self.since = time.monotonic()
+        self.settled = False
+        self.future: CallFuture | None = None
+        self._reply_rank = reply_rank
+        self._aggregate = aggregate
+        self._values: list[Any] = [None] * ranks
+        self._error: BaseException | None = None
+
+    def put(self, rank: int, value: Any) -> None:
+        """A rank's value arrived."""
+        self._values[rank] = value
+
+    def settle(self, error: BaseException | None) -> None:
+        """Every rank has answered, or the call failed, expired or was cancelled. The kernel's lock is held."""
+        self._error = error
+        self.settled = True
+
+    def answer(self) -> Any:
+        """What the caller gets, or raises; once, and not under a lock: an aggregator is foreign code."""
+        values, self._values = self._values, []
+        error = self._error
+        if error is not None:
+            # One cause may fail many calls, and each waiter raises an object of its own.
+            raise error.fresh() if isinstance(error, ExecutorError) else error
+        if self._aggregate is not None:
+            return self._aggregate(values)
+        return values if self._reply_rank is None else values[self._reply_rank]
+
 
 class CallFuture(concurrent.futures.Future[Any]):
     """The answer of one call: of one rank, of all ranks by rank, or of an aggregator over them.
@@ -22,29 +87,21 @@ class CallFuture(concurrent.futures.Future[Any]):
     callbacks run in a thread of ours, in no particular order.
     """
 
-    def __init__(
-        self,
-        calls: Calls,
-        method: str,
-        ranks: int,
-        reply_rank: int | None,
-        aggregate: Callable[[list[Any]], Any] | None,
-        deadline: float | None,
-        timeout: float | None,
-    ) -> None:
+    def __init__(self, calls: Calls, pending: Pending) -> None:
         super().__init__()
-        self.call = 0  # set when it is submitted
-        self.method = method
-        self.deadline = deadline
-        self.timeout = timeout
-        self.since = time.monotonic()
-        self.settled = False  # known under the kernel's lock before the future itself is told
         self._calls = calls
-        self._reply_rank = reply_rank
-        self._aggregate = aggregate
-        self._values: list[Any] = [None] * ranks
+        self._pending = pending
+        pending.future = self
 
-    # --- for whoever waits ------------------------------------------------------------------------------------------
+    @property
+    def call(self) -> int:
+        """The call's number."""
+        return self._pending.call
+
+    @property
+    def method(self) -> str:
+        """The call's method."""
+        return self._pending.method
 
     def result(self, timeout: float | None = None) -> Any:
         """The answer. Waits at most `timeout` seconds; then `TimeoutError`, and the call goes on.
@@ -65,13 +122,13 @@ class CallFuture(concurrent.futures.Future[Any]):
 
     def done(self) -> bool:
         """Whether the call is settled; looks whether the replies have come, and does not wait."""
-        if not self.settled:
-            self._calls.wait_for(self, deadline_in(0.0))
-        return super().done() or self.settled
+        if not self._pending.settled:
+            self._calls.wait_for(self._pending, deadline_in(0.0))
+        return super().done() or self._pending.settled
 
     def cancel(self) -> bool:
         """Give the call up: late replies are dropped, and disturb no later call. False if it is settled otherwise."""
-        return self._calls.cancel(self) or self.cancelled()
+        return self._calls.cancel(self._pending) or self.cancelled()
 
     def __reduce__(self) -> Any:
         raise TypeError(
@@ -80,35 +137,21 @@ class CallFuture(concurrent.futures.Future[Any]):
         )
 
     def _fetch(self, timeout: float | None) -> None:
-        if not self.settled and not self._calls.wait_for(self, deadline_in(timeout)):
-            raise self._calls.late(self, timeout)
+        if not self._pending.settled and not self._calls.wait_for(self._pending, deadline_in(timeout)):
+            raise self._calls.late(self._pending, timeout)
 
-    # --- for the kernel ---------------------------------------------------------------------------------------------
-
-    def put(self, rank: int, value: Any) -> None:
-        """A rank's value arrived."""
-        self._values[rank] = value
-
-    def finish(self) -> None:
-        """Every rank has answered: hand over. Not under a lock: an aggregator is foreign code."""
-        values, self._values = self._values, []
+    def tell(self) -> None:
+        """The call is settled: tell whoever holds the future. Not under a lock."""
         try:
-            if self._aggregate is not None:
-                answer = self._aggregate(values)
-            else:
-                answer = values if self._reply_rank is None else values[self._reply_rank]
+            answer = self._pending.answer()
+        except concurrent.futures.CancelledError:
+            super().cancel()
+            self.set_running_or_notify_cancel()
         except BaseException as error:
-            self.set_exception(error)  # whatever the aggregator raises is the caller's, who may be another thread
+            self.set_exception(
+                error
+            )  # whatever an aggregator raises is the caller's, who may be another thread
             if isinstance(error, KeyboardInterrupt):
                 raise
         else:
             self.set_result(answer)
-
-    def give_up(self, error: BaseException) -> None:
-        """The call failed, expired or was cancelled."""
-        self._values = []
-        if isinstance(error, concurrent.futures.CancelledError):
-            super().cancel()
-            self.set_running_or_notify_cancel()
-        else:
-            self.set_exception(error)

@@ -52,18 +52,20 @@ class Kernel:
         self.wake = Flag()  # the supervisor should look again
         self.blocked = Flag()  # set for good when blocked callers must not stay blocked
         self.stop_asked = False
+        self.broken: ExecutorError | None = None  # a fault for the supervisor to announce
         self.supervisor = 0  # the supervisor's thread
         self.alarm: float | None = None
         self.survivors: list[tuple[int, int]] = []
         self.exits: dict[int, int | None] = {}
         self.callbacks: list[Callable[[], object]] = []
-        self.lock = threading.Lock()
+        self.lock = threading.RLock()  # it knows its owner: see `hold`
         self.changed = threading.Condition(self.lock)
         self.ranks = Ranks(config)
         recorder = config.recorder
         if recorder is not None:
             recorder.begin(config.world_size, EPOCH)
         self._hook = hook("executor", None if recorder is None else recorder.fd("executor"), config.pause)
+        self.recorded = self._hook is not None  # whether anybody looks at single steps
         self._later: deque[Callable[[], None]] = deque()
         self._story: deque[tuple[int, Step]] = deque(maxlen=_STORY)
         self._fact_cause: BaseException | None = None
@@ -98,7 +100,8 @@ class Kernel:
     def step(self, call: int, step: Step) -> None:
         """A step was taken: write it down, then do what it says. The lock is held."""
         self._story.append((call, step))
-        if self._hook is not None:
+        if self.recorded:
+            assert self._hook is not None
             reaped = StopDo.REAP in step.effects
             self._hook(call, step, self.exits.get(step.slot) if reaped else None)
         for effect in step.effects:
@@ -108,10 +111,29 @@ class Kernel:
         """An exception, a Ctrl-C most likely, came in the middle of something that must not be left half done.
 
         Half a broadcast would leave ranks waiting for each other for ever, and a reply that was read and not counted
-        its caller. Neither can be undone, so the executor fails, and says why. The lock is held.
+        its caller. Neither can be undone, so the executor fails, and says why. The supervisor announces it: no
+        Ctrl-C reaches its thread.
         """
-        text = f"{type(error).__name__} came {what}, which cannot be left half done; the executor was ended"
-        self.take(self.protocol.fault, ExecutorError(text))
+        if self.broken is None:
+            text = (
+                f"{type(error).__name__} came {what}, which cannot be left half done; the executor was ended"
+            )
+            self.broken = ExecutorError(text)
+            self.wake.set()
+
+    def hold(self) -> None:
+        """Have the lock again after a sleep without it, even if a Ctrl-C comes while it is being taken.
+
+        Only the lock knows whether it was taken before the exception came.
+        """
+        interruption: BaseException | None = None
+        while not self.lock._is_owned():  # type: ignore[attr-defined]  # typeshed hides it; Condition relies on it
+            try:
+                self.lock.acquire()
+            except BaseException as error:  # noqa: BLE001 - raised again below, when the lock is held
+                interruption = error
+        if interruption is not None:
+            raise interruption
 
     # --- effects ----------------------------------------------------------------------------------------------------
 
@@ -190,6 +212,7 @@ class Kernel:
             self.ranks.close()
             self.wake.close()
             self.blocked.close()
+        self.run_later()
         if self.config.recorder is not None:
             self.config.recorder.finish()
 

@@ -136,6 +136,9 @@ class Supervisor:
         draining.drain_once()
 
     def _heed_stop(self) -> None:
+        broken, self.kernel.broken = self.kernel.broken, None
+        if broken is not None:
+            self.kernel.fact(self.kernel.protocol.fault, broken)
         if self.kernel.stop_asked:
             self.kernel.stop_asked = False
             self.kernel.fact(self.kernel.protocol.ask_stop)

@@ -13,7 +13,9 @@ import os
 import select
 import time
 
-_LONGEST = 86_400.0  # seconds of one sleep; poll counts milliseconds in an int, and the loops around it look again
+_LONGEST = (
+    86_400.0  # seconds of one sleep; poll counts milliseconds in an int, and the loops around it look again
+)
 READ = select.POLLIN
 WRITE = select.POLLOUT
 _BROKEN = select.POLLERR | select.POLLHUP | select.POLLNVAL
