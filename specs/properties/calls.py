@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ...protocol.executor import ExecutorState
-from ...protocol.futures import Call, Caller, Reply
+from ...protocol.futures import Call, Caller, Reply, ReplyOn
 from ...protocol.life import Life
+from ...protocol.shutdown import RankStop
 from ..explore import Property, always, leads_to, sometimes
 from ..world import Now, Offence, World
 from .ask import executor, never_done, record
@@ -26,6 +27,22 @@ def _failure_fails(state: ExecutorState) -> bool:
 def _fails_by_its_own(state: ExecutorState) -> bool:
     return state.life[0] in _ENDING or all(
         call[0] is not Call.FAILED or any(reply in _BROKEN for reply in call[1:]) for _, call in state.calls
+    )
+
+
+def _dead_owe_nothing(state: ExecutorState) -> bool:
+    reaped = [rank for rank, stop in enumerate(state.stop[1:], start=1) if stop is RankStop.REAPED]
+    return not any(call[rank] is Reply.OWED for _, call in state.calls for rank in reaped)
+
+
+def _unread_failure(now: Now) -> bool:
+    if now.gone:
+        return False
+    opened = {identity.call for identity, call in now.executor.value.calls if call[0] is Call.OPEN}
+    return any(
+        message.word is ReplyOn.RAISED and message.identity.call in opened
+        for rank in now.ranks
+        for message in rank.value.replies
     )
 
 
@@ -139,6 +156,26 @@ def calls(world: World) -> list[Property[Now]]:
                 "When the drainer leaves, a parked caller drains in its place, or all of them are answered.",
                 _nobody_drains,
                 lambda now: not _nobody_drains(now),
+            )
+        )
+    if world.budgets.crashes:
+        found.append(
+            always(
+                "the dead owe nothing",
+                "No call waits for a rank that was reaped: what fails it is the death, not the end that follows.",
+                executor(_dead_owe_nothing),
+                twin=executor(
+                    lambda s: world.size == 1 or any(Reply.LOST in call[1:] for _, call in s.calls)
+                ),
+            )
+        )
+    if world.budgets.raises and not world.budgets.give_ups:
+        found.append(
+            leads_to(
+                "a failure reaches its call",
+                "A failure that a rank wrote settles its call, whatever the other ranks do.",
+                _unread_failure,
+                lambda now: not _unread_failure(now),
             )
         )
     if several and (world.budgets.cancels or world.budgets.call_deadlines):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ...protocol.core import State
 from ...protocol.executor import ExecutorState
 from ...protocol.futures import Serve
 from ...protocol.life import Life
@@ -11,6 +12,12 @@ from ...protocol.queues import Gate, Reader, Seat
 from ..explore import Property, always, eventually, leads_to
 from ..world import Now, World
 from .ask import executor
+
+_ENDED = (Life.DOWN, Life.FAILED)
+
+
+def _gates(state: ExecutorState) -> tuple[State, State]:
+    return state.broadcast[0], state.replies[0]
 
 
 def _settled(state: ExecutorState) -> bool:
@@ -73,6 +80,12 @@ def queues(world: World) -> list[Property[Now]]:
                 rank.value.worker is not None and rank.value.worker.serve[0] is Serve.IDLE
                 for rank in now.ranks
             ),
+        ),
+        always(
+            "the end ends every wait",
+            "When the executor has come to its end, nothing waits for a queue to open any more.",
+            executor(lambda state: state.life[0] not in _ENDED or Gate.GATHERING not in _gates(state)),
+            twin=executor(lambda state: state.life[0] in _ENDED),
         ),
         *(
             leads_to(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from ...protocol.executor import ExecutorState
 from ...protocol.ready import Boot, RankStart, Start
 from ...protocol.shutdown import RankStop
-from ..explore import Property, always, eventually, leads_to
-from ..world import Now, Offence, World
+from ..explore import Property, always, eventually, leads_to, never
+from ..world import Now, Offence, Status, World
 from .ask import executor, never_done, record
 
 _DECIDED = (Start.UP, Start.FAILED)
@@ -18,6 +18,11 @@ def _ready_is_true(now: Now) -> bool:
         start is not RankStart.READY or rank.value.worker is None or rank.value.worker.boot[0] is Boot.READY
         for rank, start in zip(now.ranks, now.executor.value.start[1:], strict=True)
     )
+
+
+def _unread_death(now: Now) -> bool:
+    starting = not now.gone and now.executor.value.start[0] is Start.STARTING
+    return starting and any(rank.value.status is Status.DEAD for rank in now.ranks)
 
 
 def _reaped(state: ExecutorState) -> bool:
@@ -62,6 +67,28 @@ def start(world: World) -> list[Property[Now]]:
             twin=executor(lambda state: RankStart.READY in state.start[1:]),
         ),
     ]
+    if world.budgets.crashes:
+        found.append(
+            leads_to(
+                "a death ends the start",
+                "A start in which a process has died is decided, however long the other ranks are silent.",
+                _unread_death,
+                lambda now: not _unread_death(now),
+            )
+        )
+    if world.budgets.raises:
+        crashes = world.budgets.crashes
+        found.append(
+            never(
+                "who raises says so",
+                "A rank is taken for dead in its start only if it crashed: one that raised has said what.",
+                lambda now: (
+                    now.ghost.value.budgets.crashes == crashes
+                    and RankStart.DEAD in now.executor.value.start[1:]
+                ),
+                twin=executor(lambda state: RankStart.FAILED in state.start[1:]),
+            )
+        )
     if world.budgets.stale:
         found.append(
             never_done(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...protocol.core import State
 from ...protocol.executor import ExecutorState
 from ...protocol.life import Life
 from ...protocol.shutdown import Leave, Listener, RankStop, Stop
@@ -12,6 +13,10 @@ from .ask import executor, never_done, record
 _ENDING = (Life.STOPPING, Life.FAILING)
 _ASKED = (RankStop.ASKED, RankStop.TERMINATED, RankStop.KILLED)
 _ENDED = (Life.DOWN, Life.FAILED)
+_EARLY: dict[State, tuple[Signal, ...]] = {
+    Stop.CLOSING: (Signal.TERM, Signal.KILL),
+    Stop.TERMINATING: (Signal.KILL,),
+}
 
 
 def _ended(state: ExecutorState) -> bool:
@@ -38,6 +43,30 @@ def _survivors_reported(now: Now) -> bool:
 def _asked_is_closed(now: Now) -> bool:
     return now.gone or all(
         state not in _ASKED or not rank.value.alive or rank.value.line is not Line.OPEN
+        for rank, state in zip(now.ranks, now.executor.value.stop[1:], strict=True)
+    )
+
+
+def _in_stage(now: Now) -> bool:
+    if now.gone:
+        return True
+    forbidden = _EARLY.get(now.executor.value.stop[0], ())
+    return not any(rank.value.signal in forbidden for rank in now.ranks)
+
+
+def _collected(now: Now) -> bool:
+    return now.gone or all(
+        state is not RankStop.REAPED or rank.value.status is Status.REAPED
+        for rank, state in zip(now.ranks, now.executor.value.stop[1:], strict=True)
+    )
+
+
+def _had_sigkill(now: Now) -> bool:
+    return now.gone or all(
+        state is not RankStop.SURVIVOR
+        or not rank.value.alive
+        or rank.value.signal is Signal.KILL
+        or rank.value.status is Status.WEDGED
         for rank, state in zip(now.ranks, now.executor.value.stop[1:], strict=True)
     )
 
@@ -98,6 +127,18 @@ def stop(world: World) -> list[Property[Now]]:
             _asked_is_closed,
             twin=executor(lambda state: RankStop.ASKED in state.stop[1:]),
         ),
+        always(
+            "signals come in their stage",
+            "No SIGTERM is sent before the grace is over, and no SIGKILL before the time after SIGTERM is.",
+            _in_stage,
+            twin=lambda now: _signalled(now, Signal.KILL),
+        ),
+        always(
+            "who is reaped is collected",
+            "A rank that counts as reaped has had its exit status collected.",
+            _collected,
+            twin=executor(lambda state: RankStop.REAPED in state.stop[1:]),
+        ),
         sometimes(
             "SIGTERM is sent",
             "Whoever does not leave is sent SIGTERM.",
@@ -110,6 +151,14 @@ def stop(world: World) -> list[Property[Now]]:
         ),
     ]
     if world.budgets.wedged:
+        found.append(
+            always(
+                "a survivor had its SIGKILL",
+                "Nobody is given up before SIGKILL was sent to it.",
+                _had_sigkill,
+                twin=executor(lambda state: RankStop.SURVIVOR in state.stop[1:]),
+            )
+        )
         found.append(
             always(
                 "survivors are reported",
