@@ -47,7 +47,7 @@ class World:
 
     `calls` says how many calls each thread makes, and `ahead` how many of them it submits before it waits. The model
     starts at the first state of a faultless run that satisfies `begin`, and goes no further than one that satisfies
-    `until`.
+    `until`. `parts` is the glue: who reads what, and when; known-bad variants put their own.
     """
 
     def __init__(
@@ -64,12 +64,13 @@ class World:
         name: str = "world",
         begin: Callable[[Now], bool] | None = None,
         until: Callable[[Now], bool] | None = None,
+        parts: type[Parts] = Parts,
     ) -> None:
         self.name = name
         self.size = ranks
         self.budgets = budgets
         self.calls = calls
-        self._parts = Parts(ranks, budgets, ahead, eager, deadline_is_certain, executor, worker)
+        self._parts = parts(ranks, budgets, ahead, eager, deadline_is_certain, executor, worker)
         self._begin, self._until = begin, until
 
     # --- the model ----------------------------------------------------------------------------------------------
