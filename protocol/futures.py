@@ -6,8 +6,8 @@ Theory of operation:
    it does not, with a failure if the method raised. So a rank that owes no result can still fail the call
    (vllm#23985).
 2. A reply names its epoch, rank and call. It is offered to the calls that its rank still owes, oldest first, and
-   taken by the one it names; if none is named, it is stale and dropped. A position in a queue is no identity: with positions,
-   every call after a failure gets the previous answer.
+   taken by the one it names; if none is named, it is stale and dropped. A position in a queue is no identity: with
+   positions, every call after a failure gets the previous answer.
 3. A call is RESOLVED when every rank has answered. It FAILS at the first failure, or death, or close, without waiting
    for the others: the others may be waiting for the one that failed (vllm#53597).
 4. A call that its caller gave up (EXPIRED, CANCELLED) or that failed stays in the books until its last reply has come

@@ -11,7 +11,7 @@ Theory of operation:
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from .core import Cluster, Event, Step, Table, when
@@ -68,6 +68,11 @@ class WorkerProtocol:
     leave: Cluster = LEAVE_CLUSTER
     coupling: tuple[When, ...] = WORKER_COUPLING
     agenda: tuple[When, ...] = AGENDA
+    # Remembered, as in a cluster; a worker has few states, so these stay small.
+    _given: dict[tuple[WorkerState, str, Event, int], tuple[WorkerState, tuple[Step, ...]]] = field(
+        default_factory=dict, compare=False, repr=False
+    )
+    _due: dict[WorkerState, tuple[str, Event] | None] = field(default_factory=dict, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         """Lint the coupling and the agenda. Raises `TableError`."""
@@ -82,7 +87,7 @@ class WorkerProtocol:
         }
         if not changed:
             raise LookupError(f"a worker's side has no table {table.name!r}")
-        return replace(self, **changed)
+        return replace(self, **changed, _given={}, _due={})
 
     def initial(self) -> WorkerState:
         """The process runs and has said nothing."""
@@ -98,7 +103,11 @@ class WorkerProtocol:
         self, state: WorkerState, cluster: str, event: Event, slot: int = AGGREGATE
     ) -> tuple[WorkerState, tuple[Step, ...]]:
         """One event for one machine, then the coupling. Raises `IllegalEventError`; nothing has changed then."""
-        return self._all(state, ((cluster, slot, event),))
+        key = (state, cluster, event, slot)
+        known = self._given.get(key)
+        if known is None:
+            known = self._given[key] = self._all(state, ((cluster, slot, event),))
+        return known
 
     def stop(self, state: WorkerState) -> tuple[WorkerState, tuple[Step, ...]]:
         """The executor closed the control channel."""
@@ -110,10 +119,10 @@ class WorkerProtocol:
 
     def due(self, state: WorkerState) -> tuple[str, Event] | None:
         """What the agenda says to do next, or None."""
-        for row in self.agenda:
-            if self._acts(state, row):
-                return row.cluster, row.then
-        return None
+        if state not in self._due:
+            rows = (row for row in self.agenda if self._acts(state, row))
+            self._due[state] = next(((row.cluster, row.then) for row in rows), None)
+        return self._due[state]
 
     def _all(
         self, state: WorkerState, facts: tuple[tuple[str, int, Event], ...]

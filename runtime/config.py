@@ -53,7 +53,8 @@ class ExecutorConfig:
     call_timeout: seconds for `execute_model` and `sample_tokens`; None: no bound.
     max_inflight_calls: calls that may owe replies at once; the next one waits.
     threads: OpenMP and torch threads of each worker; None: cores / ranks, at least 1.
-    spin: seconds to look for replies, yielding, before sleeping; worth a few microseconds a call on idle cores.
+    spin: seconds for which both sides look for the next message, yielding, before they sleep. It saves the wake-ups
+        of calls that follow each other closely; an idle executor costs nothing either way.
     recorder: writes every step of every process; see `procession.runtime.Recorder`.
     pause: called at every step of every process; for tests.
     on_phase: called with (rank, phase, seconds since the start) as each rank's READY phases happen; from a thread.

@@ -95,6 +95,7 @@ class Ranks:
             executor=PassedFd(self._self),
             lock=PassedFd(self._lock),
             tape=tape,
+            spin=config.spin,
             payload=self._payloads[rank],
         )
         process = RankProcess(config.start_method, launch.title, main, (launch,))

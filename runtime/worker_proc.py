@@ -59,6 +59,7 @@ class Launch:
     executor: PassedFd
     lock: PassedFd
     tape: PassedFd | None
+    spin: float
     payload: bytes
 
 
@@ -194,7 +195,7 @@ class WorkerProc:
     def _listen(self) -> None:
         """Wait for the next fact, and give it to the machines; death and stop come before any message."""
         give_back(self.launch.broadcast, self._returns)
-        ready = self._waiter.wait()
+        ready = self._waiter.wait(spin=self.launch.spin)
         if self.launch.executor.fd in ready:
             self._take(self.protocol.orphaned(self.state))
         elif self.launch.control.fileno() in ready:
@@ -270,12 +271,14 @@ class WorkerProc:
     def _send(self, packet: Packet) -> None:
         """Write an answer: waits for room, or a stop, or the executor's death."""
         assert self.reply is not None
-        waiter = Waiter()
-        waiter.watch(self.reply.fileno(), WRITE)
-        waiter.watch(self.launch.control.fileno())
-        waiter.watch(self.launch.executor.fd)
+        waiter: Waiter | None = None
         try:
             while not self._sent(packet, waiter):
+                if waiter is None:  # it is full: only now is there anything to wait for
+                    waiter = Waiter()
+                    waiter.watch(self.reply.fileno(), WRITE)
+                    waiter.watch(self.launch.control.fileno())
+                    waiter.watch(self.launch.executor.fd)
                 ready = waiter.wait()
                 if self.launch.executor.fd in ready:
                     return self._take(self.protocol.orphaned(self.state))
@@ -284,14 +287,13 @@ class WorkerProc:
         finally:
             packet.close()
 
-    def _sent(self, packet: Packet, waiter: Waiter) -> bool:
+    def _sent(self, packet: Packet, waiter: Waiter | None) -> bool:
         assert self.reply is not None
         try:
             return packet.send(self.reply)
         except QueueClosedError:
-            waiter.forget(
-                self.reply.fileno()
-            )  # the executor is ending, or has: its death or the stop will say so
+            if waiter is not None:  # the executor is ending, or has: its death or the stop will say so
+                waiter.forget(self.reply.fileno())
             return False
 
     # --- steps and effects ------------------------------------------------------------------------------------------
