@@ -67,6 +67,7 @@ class Kernel:
         self._hook = hook("executor", None if recorder is None else recorder.fd("executor"), config.pause)
         self.recorded = self._hook is not None  # whether anybody looks at single steps
         self._later: deque[Callable[[], None]] = deque()
+        self._told: deque[Callable[[], object]] = deque()  # failure callbacks to be called
         self._story: deque[tuple[int, Step]] = deque(maxlen=_STORY)
         self._fact_cause: BaseException | None = None
         self.calls = Calls(self)
@@ -159,7 +160,7 @@ class Kernel:
         elif effect is StopDo.REPORT_SURVIVOR:
             self.survivors.append((step.slot, self.ranks.process(step.slot).pid))
         elif effect is StopDo.CALL_BACK:
-            self.later(_quietly(self.callbacks[step.slot]))
+            self._told.append(self.callbacks[step.slot])
         else:
             self.ranks.perform(effect, step.slot)
 
@@ -174,11 +175,16 @@ class Kernel:
         self._later.append(work)
 
     def run_later(self) -> None:
-        """Run what was kept. The lock is not held. Foreign code must not hold the supervisor up."""
+        """Run what was kept. The lock is not held. Foreign code must not hold the supervisor up.
+
+        A failure callback may take as long as it likes, so it holds nobody up: no caller waits for its error behind it.
+        """
+        if self._told:
+            threading.Thread(target=self._call_back, name="procession-callbacks", daemon=True).start()
         if not self._later:
             return
         if threading.get_ident() == self.supervisor:
-            threading.Thread(target=self.run_later, name="procession-callbacks", daemon=True).start()
+            threading.Thread(target=self.run_later, name="procession-results", daemon=True).start()
             return
         while True:
             try:
@@ -187,6 +193,17 @@ class Kernel:
                 return
             work()
 
+    def _call_back(self) -> None:
+        while True:
+            try:
+                callback = self._told.popleft()
+            except IndexError:
+                return
+            try:
+                callback()
+            except BaseException:  # whatever it is, the next callback is still to be called
+                logging.getLogger("procession").exception("a failure callback raised")
+
     # --- listeners and the end --------------------------------------------------------------------------------------
 
     def listen(self, callback: Callable[[], object]) -> None:
@@ -194,7 +211,7 @@ class Kernel:
         with self.lock:
             self.callbacks.append(callback)
             self.take(self.protocol.listen)
-        self.run_later()
+        self._call_back()
 
     def why_closed(self) -> ExecutorError:
         """What a call fails with when the executor does not serve."""
@@ -212,16 +229,7 @@ class Kernel:
             self.ranks.close()
             self.wake.close()
             self.blocked.close()
+            self.recorded = False  # the recorder's descriptors are closed next, and their numbers used again
         self.run_later()
         if self.config.recorder is not None:
             self.config.recorder.finish()
-
-
-def _quietly(callback: Callable[[], object]) -> Callable[[], None]:
-    def call() -> None:
-        try:
-            callback()
-        except Exception:
-            logging.getLogger("procession").exception("a failure callback raised")
-
-    return call

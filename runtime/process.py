@@ -58,6 +58,9 @@ class RankProcess:
         """Make the process. Raises `OSError` if the kernel does not want to."""
         with signals_blocked():
             self._process.start()
+        # It is ours to reap. As one of its own, multiprocessing would take its status whenever another process is
+        # made, and wait for it, without a bound, when this program or a fork of it ends.
+        multiprocessing.process._children.discard(self._process)  # type: ignore[attr-defined]  # there since 3.3
         self.pid = self._process.pid
         # The child is a zombie at worst until we reap it; under a fork server, which reaps by itself, it may be gone.
         try:
@@ -101,12 +104,17 @@ class RankProcess:
     def reap(self) -> None:
         """Collect the status and close what was open. Call it once, when the process has ended."""
         self.status()
-        self._process.join(_STATUS_WAIT)
+        # Not `join`: that waits for a pipe of which a grandchild may hold a copy. This one looks at the process itself.
+        _ = self._process.exitcode
+        self.forget()
+        with contextlib.suppress(ValueError):  # ended, but multiprocessing could not learn its status
+            self._process.close()
+
+    def forget(self) -> None:
+        """Watch it no longer, whether it has ended or not."""
         if self.pidfd >= 0:
             os.close(self.pidfd)
             self.pidfd = -1
-        with contextlib.suppress(ValueError):  # ended, but multiprocessing could not learn its status
-            self._process.close()
 
 
 @contextlib.contextmanager

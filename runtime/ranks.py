@@ -175,6 +175,8 @@ class Ranks:
                 disown_end(sock.fileno())
                 sock.close()
         self.broadcast.arena.close()
+        for rank in self.alive():
+            self.process(rank).forget()  # a survivor: nobody watches it any more
         for fd in (self._self, self._lock, self._store):
             with contextlib.suppress(OSError):
                 os.close(fd)

@@ -82,7 +82,7 @@ class Supervisor:
                 if kernel.state.stop[0] is not Stop.RUNNING:
                     break
                 self._make(rank)
-            while kernel.state.stop[0] is not Stop.DOWN:
+            while kernel.state.stop[0] not in (Stop.DOWN, Stop.SURVIVORS):  # no wait is without a bound
                 self._turn()
         except BaseException as error:  # noqa: BLE001 - a defect of ours must not leave anybody waiting
             traceback.print_exc()

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import os
 import select
+import threading
 import time
 
 _LONGEST = (
@@ -75,11 +76,15 @@ class Flag:
 
     def __init__(self) -> None:
         self.fd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        # Between a look at the number and its use it may be closed and mean another file. The lock is never held for
+        # longer than that, and a finaliser that comes in the midst of it may take it again.
+        self._lock = threading.RLock()
 
     def set(self) -> None:
         """Make the descriptor readable, now and until `clear`."""
-        if self.fd >= 0:
-            os.eventfd_write(self.fd, 1)
+        with self._lock:
+            if self.fd >= 0:
+                os.eventfd_write(self.fd, 1)
 
     def clear(self) -> None:
         """Look at what is flagged only after this: what comes later sets the flag again."""
@@ -90,6 +95,7 @@ class Flag:
 
     def close(self) -> None:
         """Close the descriptor."""
-        if self.fd >= 0:
-            os.close(self.fd)
-            self.fd = -1
+        with self._lock:
+            fd, self.fd = self.fd, -1
+            if fd >= 0:
+                os.close(fd)

@@ -8,7 +8,6 @@ import itertools
 import os
 import pickle
 import re
-import select
 import signal
 import sys
 import threading
@@ -163,7 +162,9 @@ def test_a_rank_raises_and_the_failing_call_alone_fails(
     pair: MultiprocExecutor, rank: int, reply_rank: int | None
 ) -> None:
     for turn in range(5):
-        with pytest.raises(WorkerError, match=rf"rank {rank} failed in call \d+ \('raises'\): ValueError: b") as e:
+        with pytest.raises(
+            WorkerError, match=rf"rank {rank} failed in call \d+ \('raises'\): ValueError: b"
+        ) as e:
             pair.collective_rpc("raises", args=(rank, f"b{turn}"), unique_reply_rank=reply_rank)
         assert (e.value.rank, e.value.method, e.value.exit_status) == (rank, "raises", None)
         assert f"ValueError: b{turn}" in str(e.value.__cause__)
@@ -228,7 +229,9 @@ def test_a_reply_that_nobody_asked_for_is_not_pickled(pair: MultiprocExecutor) -
 
 
 @pytest.mark.parametrize("argument", [threading.Lock(), (i for i in ()), lambda: 1])
-def test_an_argument_that_cannot_be_pickled_is_the_callers_error(pair: MultiprocExecutor, argument: Any) -> None:
+def test_an_argument_that_cannot_be_pickled_is_the_callers_error(
+    pair: MultiprocExecutor, argument: Any
+) -> None:
     with pytest.raises(PayloadError, match="the arguments of 'echo' cannot be pickled"):
         pair.collective_rpc("echo", args=(argument,))
     works(pair)
@@ -264,7 +267,10 @@ def test_a_timeout_then_the_next_calls_are_right(
     pair: MultiprocExecutor, gate: Path, reply_rank: int | None
 ) -> None:
     for turn in range(3):
-        with within(5), pytest.raises(CallTimeoutError, match=r"waiting for rank 0, 1, answered by rank \(none\)"):
+        with (
+            within(5),
+            pytest.raises(CallTimeoutError, match=r"waiting for rank 0, 1, answered by rank \(none\)"),
+        ):
             pair.collective_rpc("wait_for_pipe", 0.1, (str(gate),), unique_reply_rank=reply_rank)
         futures = [pair.collective_rpc("echo", args=((turn, n),), non_block=True) for n in range(3)]
         _release_both(pair, gate)
@@ -539,7 +545,10 @@ def test_back_pressure_names_the_rank_that_is_stuck(gate: Path) -> None:
     with executor(max_inflight_calls=4, shutdown=SHORT) as ready:
         stuck = [ready.collective_rpc("only", args=(1, "wait_for_pipe", str(gate)), non_block=True)]
         stuck += [ready.collective_rpc("echo", args=(n,), non_block=True) for n in range(3)]
-        with within(3), pytest.raises(CallTimeoutError, match=r"was not sent: 4 calls .* rank 1 still owes call 1"):
+        with (
+            within(3),
+            pytest.raises(CallTimeoutError, match=r"was not sent: 4 calls .* rank 1 still owes call 1"),
+        ):
             ready.collective_rpc("echo", timeout=0.3)
         assert len(ready._kernel.state.calls) == 4
         assert eventually(lambda: _waits_at(gate))
@@ -631,7 +640,9 @@ def test_large_calls_to_ranks_that_do_not_read(gate: Path) -> None:
             futures = [
                 ready.collective_rpc("echo", args=(n, bytes([n]) * 30_000), non_block=True) for n in range(60)
             ]
-        _release_both_later = threading.Thread(target=lambda: eventually(lambda: [release(gate), held.done()][1]))
+        _release_both_later = threading.Thread(
+            target=lambda: eventually(lambda: [release(gate), held.done()][1])
+        )
         _release_both_later.start()
         for n, future in enumerate(futures):
             assert future.result(10) == [(0, n, bytes([n]) * 30_000), (1, n, bytes([n]) * 30_000)]
@@ -651,7 +662,10 @@ def test_a_rank_is_killed_in_mid_call_while_the_other_is_busy(
             worker.kill_me()
         worker.hang()
 
-    with within(2), pytest.raises(WorkerDiedError, match=r"rank 1 .*signal 9 \(SIGKILL\) while it owed call 1") as e:
+    with (
+        within(2),
+        pytest.raises(WorkerDiedError, match=r"rank 1 .*signal 9 \(SIGKILL\) while it owed call 1") as e,
+    ):
         pair.collective_rpc(deed, unique_reply_rank=reply_rank)
     assert (e.value.rank, e.value.exit_status) == (1, -signal.SIGKILL)
     with within(0.5), pytest.raises(WorkerDiedError, match="rank 1 .*SIGKILL") as again:
@@ -669,7 +683,9 @@ def test_a_rank_is_killed_in_mid_call_while_the_other_is_busy(
         ("kill_me", (), "SIGKILL"),
     ],
 )
-def test_a_rank_ends_in_a_call(pair: MultiprocExecutor, method: str, args: tuple[int, ...], text: str) -> None:
+def test_a_rank_ends_in_a_call(
+    pair: MultiprocExecutor, method: str, args: tuple[int, ...], text: str
+) -> None:
     with within(2), pytest.raises(WorkerDiedError, match=f"rank 0 .*{text}") as e:
         pair.collective_rpc("only", args=(0, method, *args))
     assert e.value.rank == 0

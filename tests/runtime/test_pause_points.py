@@ -51,9 +51,7 @@ def run(recorder: Recorder, path: Path, timeout: float = 10, **options: Any) -> 
     try:
         ready = executor(ranks=RANKS, recorder=recorder, **options)
         for n in range(2):
-            assert ready.collective_rpc("echo", timeout, (n,)) == [
-                (rank, n) for rank in range(RANKS)
-            ]
+            assert ready.collective_rpc("echo", timeout, (n,)) == [(rank, n) for rank in range(RANKS)]
         ready.shutdown()
         return ready
     finally:

@@ -43,7 +43,9 @@ def flawed(phase: str, deed: str, rank: int = 1, **options: Any) -> MultiprocExe
 def occupied(ready: MultiprocExecutor, method: str, rank: int | None = None) -> Any:
     """Have `method` run, on one rank or all; returns its future once it was read by every rank."""
     args = (method,) if rank is None else (rank, method)
-    future = ready.collective_rpc(method if rank is None else "only", args=args[rank is None :], non_block=True)
+    future = ready.collective_rpc(
+        method if rank is None else "only", args=args[rank is None :], non_block=True
+    )
     for number in range(ready.config.world_size):
         if rank in (None, number):
             assert eventually(lambda n=number: ready._kernel.ranks.broadcast.sockets[n] and _read(ready, n))
@@ -118,7 +120,6 @@ def test_a_process_that_even_sigkill_does_not_end_is_a_survivor(monkeypatch: pyt
     ready = executor(shutdown=ShutdownPolicy(grace=0.1, term=0.1, kill=0.3))
     occupied(ready, "hang", rank=1)
     victim = ready._kernel.ranks.process(1)
-    real = victim.signal
     monkeypatch.setattr(victim, "signal", lambda number: None)
     pid = ready.pids[1]
     with within(2.5):
@@ -126,14 +127,14 @@ def test_a_process_that_even_sigkill_does_not_end_is_a_survivor(monkeypatch: pyt
     try:
         assert ready.survivors == [(1, pid)]
     finally:
-        real(signal.SIGKILL)
+        os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
 
 
-@pytest.mark.parametrize(("deed", "status"), [("raise", 0), ("hang", -signal.SIGTERM), ("kill", -signal.SIGKILL)])
-def test_a_workers_own_shutdown_goes_wrong(
-    deed: str, status: int, capfd: pytest.CaptureFixture[str]
-) -> None:
+@pytest.mark.parametrize(
+    ("deed", "status"), [("raise", 0), ("hang", -signal.SIGTERM), ("kill", -signal.SIGKILL)]
+)
+def test_a_workers_own_shutdown_goes_wrong(deed: str, status: int, capfd: pytest.CaptureFixture[str]) -> None:
     ready = flawed("shutdown", deed, shutdown=SHORT)
     with within(2):
         ready.shutdown()
@@ -166,12 +167,12 @@ def test_a_grandchild_that_outlives_its_worker_holds_nobody_up(tmp_path: Path) -
         pid = os.fork()
         if pid == 0:
             os.execv("/bin/sh", ["sh", "-c", "exec sleep 60"]) if worker.rank else signal.pause()
-        note.with_suffix(str(worker.rank)).write_text(str(pid))
+        note.with_suffix(f".{worker.rank}").write_text(str(pid))
 
     for end in ("shutdown", "kill"):
         ready = executor(shutdown=SHORT)
         ready.collective_rpc(have_a_child)
-        pids = [int(note.with_suffix(str(rank)).read_text()) for rank in range(2)]
+        pids = [int(note.with_suffix(f".{rank}").read_text()) for rank in range(2)]
         workers = list(ready.pids.values())
         try:
             if end == "kill":
@@ -195,7 +196,9 @@ def test_shutdown_twice_and_from_many_threads() -> None:
         together = threading.Barrier(4)
         errors: list[BaseException] = []
 
-        def stop(r: MultiprocExecutor = ready, b: threading.Barrier = together, e: list[Any] = errors) -> None:
+        def stop(
+            r: MultiprocExecutor = ready, b: threading.Barrier = together, e: list[Any] = errors
+        ) -> None:
             b.wait()
             try:
                 r.shutdown()
@@ -418,8 +421,8 @@ def test_callers_in_many_threads_all_learn_the_cause(tmp_path: Path) -> None:
         def call(r: MultiprocExecutor = ready, f: list[BaseException] = found) -> None:
             try:
                 r.collective_rpc("hang")
-            except BaseException as error:  # noqa: BLE001 - whatever comes is what the test looks at
-                f.append(error)
+            except BaseException as raised:  # noqa: BLE001 - whatever comes is what the test looks at
+                f.append(raised)
 
         threads = [threading.Thread(target=call) for _ in range(12)]
         for thread in threads:

@@ -8,6 +8,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
@@ -48,7 +49,7 @@ class Echo:
 
     def wait_for_pipe(self, path: str) -> int:
         """Block until somebody opens the named pipe for writing and closes it."""
-        with open(path, "rb") as pipe:
+        with Path(path).open("rb") as pipe:
             pipe.read()
         return self.rank
 
