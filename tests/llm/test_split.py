@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 
 import pytest
 import torch
 
+from procession.runtime import MultiprocExecutor
 from procession.runtime.llm.generate import Executor, generate
 from procession.runtime.llm.source import open_model
 from procession.runtime.llm.step import SequenceStep, Step
-from tests.llm.llm_ranks import Ranks
 
+Split = Callable[..., AbstractContextManager[MultiprocExecutor]]
 PROMPTS = [
     "What is the capital of France?",
     "Write a sentence about the sea.",
@@ -43,9 +44,11 @@ def greedy(executor: Executor, prompts: Sequence[Sequence[int]], count: int) -> 
     return told
 
 
-def logits_of(ranks: Ranks, prompts: Sequence[Sequence[int]]) -> torch.Tensor:
+def logits_of(ranks: MultiprocExecutor, prompts: Sequence[Sequence[int]]) -> torch.Tensor:
     ranks.execute_model(first_step(prompts))
-    return ranks.logits()
+    logits = ranks.collective_rpc("logits", unique_reply_rank=ranks.output_rank)
+    assert isinstance(logits, torch.Tensor)
+    return logits
 
 
 def assert_close(ours: torch.Tensor, whole: torch.Tensor, relative: float) -> None:
@@ -53,37 +56,37 @@ def assert_close(ours: torch.Tensor, whole: torch.Tensor, relative: float) -> No
     assert float((ours - whole).abs().max() / whole.abs().max()) < relative
 
 
-def test_tiny_is_the_same_in_every_split(tmp_path: Path) -> None:
+def test_tiny_is_the_same_in_every_split(split: Split) -> None:
     tokenizer = open_model("tiny").tokenizer()
     prompts = [tokenizer.prompt(text) for text in PROMPTS]
-    with Ranks(tmp_path, "tiny") as ranks:
+    with split("tiny") as ranks:
         whole = logits_of(ranks, prompts)
         tokens = greedy(ranks, prompts, 30)
     assert len({tuple(told) for told in tokens}) == len(prompts), "the model says the same to everything"
     for tensor, pipeline in [(2, 1), (4, 1), (1, 2), (2, 2), (4, 2), (1, 3)]:
-        with Ranks(tmp_path, "tiny", tensor, pipeline) as ranks:
+        with split("tiny", tensor, pipeline) as ranks:
             assert_close(logits_of(ranks, prompts), whole, 1e-5)
             assert greedy(ranks, prompts, 30) == tokens, f"TP {tensor} × PP {pipeline}"
 
 
-def test_tiny_bfloat16_stays_near_float32(tmp_path: Path) -> None:
+def test_tiny_bfloat16_stays_near_float32(split: Split) -> None:
     tokenizer = open_model("tiny").tokenizer()
     prompts = [tokenizer.prompt(text) for text in PROMPTS]
-    with Ranks(tmp_path, "tiny") as ranks:
+    with split("tiny") as ranks:
         whole = logits_of(ranks, prompts)
     for tensor, pipeline in [(1, 1), (2, 2)]:
-        with Ranks(tmp_path, "tiny", tensor, pipeline, "bfloat16") as ranks:
+        with split("tiny", tensor, pipeline, "bfloat16") as ranks:
             assert_close(logits_of(ranks, prompts), whole, 0.05)
 
 
 @pytest.mark.model
 @pytest.mark.slow
 @pytest.mark.timeout(300)  # four models on two cores that other tests may keep busy
-def test_smollm2_is_the_same_in_every_split(tmp_path: Path) -> None:
+def test_smollm2_is_the_same_in_every_split(split: Split) -> None:
     model = open_model("smollm2")
     tokenizer = model.tokenizer()
     prompts = [tokenizer.prompt(text) for text in PROMPTS]
-    with Ranks(tmp_path, "smollm2") as ranks:
+    with split("smollm2") as ranks:
         whole = logits_of(ranks, prompts)
         tokens = greedy(ranks, prompts, 12)
         context = model.hyperparameters.context
@@ -91,6 +94,6 @@ def test_smollm2_is_the_same_in_every_split(tmp_path: Path) -> None:
     assert tokenizer.decode(answer) == "The capital of France is Paris."
     assert tokens[0][: len(answer)] == answer
     for tensor, pipeline in [(3, 1), (1, 2), (3, 2)]:
-        with Ranks(tmp_path, "smollm2", tensor, pipeline) as ranks:
+        with split("smollm2", tensor, pipeline) as ranks:
             assert_close(logits_of(ranks, prompts), whole, 1e-5)
             assert greedy(ranks, prompts, 12) == tokens, f"TP {tensor} × PP {pipeline}"

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import time
-from pathlib import Path
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
 import pytest
 import torch
 
+from procession.runtime import MultiprocExecutor, StartError, WorkerDiedError, WorkerError
 from procession.runtime.llm.errors import ModelError
 from procession.runtime.llm.generate import generate, generate_text
 from procession.runtime.llm.source import open_model
 from procession.runtime.llm.step import SequenceStep, Step
 from procession.runtime.llm.worker import LlamaWorker
-from tests.llm.llm_ranks import Ranks
+
+Split = Callable[..., AbstractContextManager[MultiprocExecutor]]
 
 
 def worker(**changes: Any) -> LlamaWorker:
@@ -135,38 +140,34 @@ def test_generate_stops_where_the_text_ends() -> None:
     assert list(generate_text(Scripted(), tokenizer, [1], 2, context=20, sequence=3)) == ["h", "\ufffd"]
 
 
-def test_ranks_that_have_no_output_answer_none(tmp_path: Path) -> None:
-    with Ranks(tmp_path, "tiny", 2, 2) as ranks:
+def test_ranks_that_have_no_output_answer_none(split: Split) -> None:
+    with split("tiny", 2, 2) as ranks:
         assert ranks.output_rank == 2
-        assert ranks.call("execute_model", Step((prompt(1, 2),))) == [None] * 4
-        answers = ranks.call("sample_tokens")
+        assert ranks.collective_rpc("execute_model", args=(Step((prompt(1, 2),)),)) == [None] * 4
+        answers = ranks.collective_rpc("sample_tokens")
         assert [rank for rank, answer in enumerate(answers) if answer is not None] == [2]
         # A refused step leaves all ranks as they were, and the next one works.
-        with pytest.raises(ValueError, match="no new tokens"):
-            ranks.call("execute_model", Step((prompt(),)))
-        ranks.call("execute_model", Step((SequenceStep(0, (5,), 2),)))
+        with pytest.raises(WorkerError, match="no new tokens"):
+            ranks.execute_model(Step((prompt(),)))
+        ranks.execute_model(Step((SequenceStep(0, (5,), 2),)))
 
 
-def test_sizes_are_refused_by_every_rank(tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match="TP can be 1, 2 or 4"):
-        Ranks(tmp_path, "tiny", 3, 1)
+def test_sizes_are_refused_by_every_rank(split: Split) -> None:
+    with pytest.raises(StartError, match="TP can be 1, 2 or 4"), split("tiny", 3, 1):
+        pass
 
 
-def test_a_dead_peer_is_an_error_and_stopping_needs_no_peer(tmp_path: Path) -> None:
-    with Ranks(tmp_path, "tiny", 2, 2) as ranks:
-        ranks.call("execute_model", Step((prompt(1, 2),)))
-        ranks.processes[3].kill()
-        ranks.processes[3].join()
+def test_a_dead_peer_is_an_error_at_once_and_stopping_needs_no_peer(split: Split) -> None:
+    with split("tiny", 2, 2) as ranks:
+        ranks.execute_model(Step((prompt(1, 2),)))
+        os.kill(ranks.pids[3], signal.SIGKILL)
         began = time.monotonic()
-        for rank in (0, 1, 2):
-            ranks.send(rank, "execute_model", Step((SequenceStep(0, (5,), 2),)))
-        # Rank 2 adds up with rank 3. Ranks 0 and 1 only send; whether their words arrive is not theirs to know.
-        with pytest.raises(RuntimeError):
-            ranks.answer(2)
-        for rank in (0, 1):
-            ranks.send(rank, "shutdown")
-        ranks.send(2, "shutdown")
-        for rank in (0, 1, 2):
-            ranks.processes[rank].join(10)
-            assert ranks.processes[rank].exitcode == 0
+        with pytest.raises(
+            (WorkerDiedError, WorkerError)
+        ):  # the peer's rank, or the executor, whoever is first
+            ranks.execute_model(Step((SequenceStep(0, (5,), 2),)))
+        ranks.shutdown()
         assert time.monotonic() - began < 10
+        assert ranks.is_failed
+        assert ranks.exits[3] == -signal.SIGKILL
+        assert ranks.survivors == []
