@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from ...protocol.core import State
 from ...protocol.executor import ExecutorState
 from ...protocol.ready import Boot, RankStart, Start
 from ...protocol.shutdown import RankStop
@@ -18,6 +21,29 @@ def _ready_is_true(now: Now) -> bool:
         start is not RankStart.READY or rank.value.worker is None or rank.value.worker.boot[0] is Boot.READY
         for rank, start in zip(now.ranks, now.executor.value.start[1:], strict=True)
     )
+
+
+_ASIDE = ("stops", "start_deadlines", "faults", "stale")
+
+
+def _is_cause(start: State, stop: State) -> bool:
+    return start in (RankStart.FAILED, RankStart.DEAD) or (
+        start is RankStart.READY and stop is RankStop.REAPED
+    )
+
+
+def _names_nobody(world: World) -> Callable[[Now], bool]:
+    whole = [(name, getattr(world.budgets, name)) for name in _ASIDE]
+
+    def predicate(now: Now) -> bool:
+        state = now.executor.value
+        return (
+            state.start[0] is Start.FAILED
+            and not any(map(_is_cause, state.start[1:], state.stop[1:]))
+            and all(getattr(now.ghost.value.budgets, name) == left for name, left in whole)
+        )
+
+    return predicate
 
 
 def _unread_death(now: Now) -> bool:
@@ -68,6 +94,14 @@ def start(world: World) -> list[Property[Now]]:
         ),
     ]
     if world.budgets.crashes:
+        found.append(
+            never(
+                "a failed start names its cause",
+                "A start fails of a rank that is known to have failed or died, unless time or somebody ended it.",
+                _names_nobody(world),
+                twin=executor(lambda state: RankStart.DEAD in state.start[1:]),
+            )
+        )
         found.append(
             leads_to(
                 "a death ends the start",
