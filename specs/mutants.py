@@ -7,7 +7,8 @@ Theory of operation:
    A guard changes in the whole table at once: by halves, the rows would overlap, and lint would say so.
 2. Lint refuses many of them already. They are made without it, so that the checker is tried on all; `lint` says what
    lint would have said.
-3. `trial` runs models until one convicts. All properties of that model are judged, so that the one that somebody would
+3. A broken table may have states without end, so a search is cut at `ENOUGH`; a violation found by then is one.
+4. `trial` runs models until one convicts. All properties of that model are judged, so that the one that somebody would
    think of is named, whichever has the shortest counterexample.
 """
 
@@ -26,6 +27,8 @@ from ..protocol.executor import ExecutorProtocol
 from ..protocol.worker import WorkerProtocol
 from .explore import Limits, Report, Verdict, check
 from .models import MODELS, Model
+
+ENOUGH = Limits(states=60_000)
 
 
 @dataclass(frozen=True)
@@ -116,7 +119,9 @@ def without_effect(table: Table, trigger: str, source: str, dest: str, effect: s
 
 def _text(row: Row, source: str | None = None) -> str:
     sources = source or "|".join(state.name for state in row["source"])
-    return f"{sources} --{row['trigger'].value}--> {'(stays)' if row['dest'] is None else row['dest'].name}"
+    guards = [guard.__name__ for guard in row["conditions"]] + [f"not {g.__name__}" for g in row["unless"]]
+    words = f"{row['trigger'].value} [{', '.join(guards)}]" if guards else row["trigger"].value
+    return f"{sources} --{words}--> {'(stays)' if row['dest'] is None else row['dest'].name}"
 
 
 def _replaced(table: Table, index: int, rows: list[Row]) -> Table:
@@ -214,7 +219,7 @@ class Conviction:
 
 
 def trial(
-    mutant: Mutant, models: Iterable[Model] = tuple(MODELS.values()), limits: Limits | None = None
+    mutant: Mutant, models: Iterable[Model] = tuple(MODELS.values()), limits: Limits | None = ENOUGH
 ) -> Conviction | None:
     """Run models until one convicts the mutant; None if none does."""
     executor, worker = mutant.protocols()
@@ -229,7 +234,7 @@ def convicted(
     model: Model,
     executor: ExecutorProtocol | None = None,
     worker: WorkerProtocol | None = None,
-    limits: Limits | None = None,
+    limits: Limits | None = ENOUGH,
 ) -> Conviction | None:
     """Run one model on these protocols; None if none of its properties is violated."""
     world = model.world(executor=executor, worker=worker)

@@ -4,6 +4,7 @@ from .draw import sequence_diagram
 from .format import Header, Line, TraceError, read
 from .replay import Replay, validate
 from .verdict import TraceVerdict
+from .write import written
 
 __all__ = [
     "Header",
@@ -14,4 +15,5 @@ __all__ = [
     "read",
     "sequence_diagram",
     "validate",
+    "written",
 ]

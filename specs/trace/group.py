@@ -20,8 +20,7 @@ from ...protocol.core import Effect, IllegalEventError, State
 from ...protocol.executor import ExecutorProtocol, ExecutorState
 from ...protocol.futures import Caller, CallerOn, CallOn, FuturesDo, ReplyOn
 from ...protocol.life import Life
-from ...protocol.queues import Gate, ReaderOn
-from ...protocol.ready import Start
+from ...protocol.queues import ReaderOn
 from ...protocol.shutdown import RankStop, StopDo
 from ...protocol.worker import WorkerProtocol
 from ..world import Rank, RankMove, RankRules, Status, rank_name
@@ -161,9 +160,8 @@ class Group:
             yield Change(self.rules.alarm(self.executor))
 
     def _deadline(self, _line: Line) -> Acts:
-        state = self.executor
-        if state.start[0] is Start.STARTING or Gate.GATHERING in (state.broadcast[0], state.replies[0]):
-            yield Change(self.rules.start_deadline(state))
+        if self.rules.deadline_is_armed(self.executor):
+            yield Change(self.rules.start_deadline(self.executor))
 
     def _submit(self, line: Line) -> Acts:
         if self._serves() and line.call > self.last_call:

@@ -18,8 +18,8 @@ from ...protocol.core import Event, Identity, IllegalEventError, Kind, TableErro
 from ...protocol.executor import ExecutorProtocol, ExecutorState, Happened
 from ...protocol.futures import Call, CallOn, FuturesDo, Reply, ReplyOn
 from ...protocol.life import Life
-from ...protocol.queues import Reader, ReaderOn, SeatOn
-from ...protocol.ready import RankStart, RankStartOn
+from ...protocol.queues import Gate, Reader, ReaderOn, SeatOn
+from ...protocol.ready import RankStart, RankStartOn, Start
 from ...protocol.shutdown import RankStop, StopDo
 from .channel import MAKE, TAKE_CONTROL, TAKE_JOINS, TAKE_REPLIES, TOLD, call_message
 from .channel import Op as RankOp
@@ -60,7 +60,8 @@ class ExecutorRules:
             for rank in range(self.ranks):
                 if self.to_join(state, rank):
                     yield self.handle(state, rank)
-            yield self.start_deadline(state)._replace(budget="start_deadlines")
+            if self.deadline_is_armed(state):
+                yield self.start_deadline(state)._replace(budget="start_deadlines")
             yield self.ask_stop(state)._replace(budget="stops")
             if state.life[0] in (Life.STARTING, Life.JOINING, Life.SERVING):
                 yield self.fault(state)._replace(budget="faults")
@@ -80,6 +81,11 @@ class ExecutorRules:
             if state.stop[rank + 1] is RankStop.ABSENT:
                 return rank
         return None
+
+    @staticmethod
+    def deadline_is_armed(state: ExecutorState) -> bool:
+        """Whether the time for the whole start runs: a rank is not READY, or a queue is not open."""
+        return state.start[0] is Start.STARTING or Gate.GATHERING in (state.broadcast[0], state.replies[0])
 
     @staticmethod
     def to_join(state: ExecutorState, rank: int) -> bool:

@@ -44,10 +44,9 @@ class ThreadRules:
             settled = not is_open(state, thread.out[0])
             for event in open_to(caller, settled=settled, drained=drained, woken=thread.woken):
                 yield self._step(state, threads, number, event)
-            if not settled:
-                for event in _GIVEN_UP:
-                    act, after = self._step(state, threads, number, event)
-                    yield act._replace(budget="give_ups"), after
+            for event in _GIVEN_UP:  # also when the call was settled, and the thread does not know it yet
+                act, after = self._step(state, threads, number, event)
+                yield act._replace(budget="give_ups"), after
 
     def _may_submit(self, state: ExecutorState, thread: Thread) -> bool:
         return (
