@@ -169,6 +169,15 @@ def calls(world: World) -> list[Property[Now]]:
                 ),
             )
         )
+    if world.budgets.raises:
+        found.append(
+            never_done(
+                "an answer says what happened",
+                "A worker whose method raised answers with a failure, and one whose method returned does not.",
+                Offence.MISSAID,
+                record(lambda ghost: bool(ghost.settled)),
+            )
+        )
     if world.budgets.raises and not world.budgets.give_ups:
         found.append(
             leads_to(

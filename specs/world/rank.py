@@ -230,6 +230,9 @@ class RankRules:
                 return now, 0
             message = Message(word, Identity(EPOCH, now.number, now.running))
             now = now._replace(replies=(*now.replies, message))
+            sends.append((rank_name(now.number), EXECUTOR, str(message)))
+            happened = _HAPPENED.get(step.event)
+            return now, 0 if happened is word else Offence.MISSAID
         else:
             return now, 0
         sends.append((rank_name(now.number), EXECUTOR, str(message)))
@@ -241,6 +244,8 @@ _CONTROL: dict[Effect, Event] = {
     ReadyDo.SEND_READY: RankStartOn.READY,
     ReadyDo.SEND_FAILED: RankStartOn.FAILED,
 }
+# What an answer must say, by what ended the method.
+_HAPPENED: dict[Event, Event] = {ServeOn.RETURNED: ReplyOn.RETURNED, ServeOn.RAISED: ReplyOn.RAISED}
 _REPLIES: dict[Effect, Event] = {
     FuturesDo.SEND_REPLY: ReplyOn.RETURNED,
     FuturesDo.SEND_FAILURE: ReplyOn.RAISED,
