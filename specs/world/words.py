@@ -152,6 +152,8 @@ class Offence(IntFlag):
     """A call was resolved although a rank had not returned."""
     TOLD_TWICE = auto()
     """A listener was called twice."""
+    NOT_REAPED = auto()
+    """A rank was taken for reaped and its exit status was not collected."""
     MISSAID = auto()
     """A worker answered something else than what its method did."""
 
