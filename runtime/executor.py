@@ -41,7 +41,13 @@ class MultiprocExecutor:
 
     def __init__(self, config: ExecutorConfig) -> None:
         self.config = config
-        self._kernel = Kernel(config)
+        try:
+            self._kernel = Kernel(config)
+        except OSError as error:
+            raise StartError(
+                f"nothing was started: the channels of {config.world_size} ranks could not be made ({error}); "
+                "are there descriptors left (ulimit -n)?"
+            ) from error
         self._supervisor = Supervisor(self._kernel)
         self._owner = os.getpid()
         self._finalizer = weakref.finalize(self, _ask_stop, self._supervisor, self._owner)

@@ -10,7 +10,6 @@ import contextlib
 import os
 import signal
 import socket
-from typing import Any
 
 import cloudpickle
 
@@ -24,7 +23,7 @@ from .config import ExecutorConfig
 from .errors import ConfigError, QueueClosedError
 from .message_queue import MessageQueue
 from .process import PassedFd, RankProcess, disown_end, own_end
-from .worker_proc import Launch, Work, main
+from .worker_proc import GIVEN, Launch, Work, main
 
 EPOCH = 1  # a group that came back after a failure would be the next one
 
@@ -33,10 +32,14 @@ class Ranks:
     """Processes and channels, by rank."""
 
     def __init__(self, config: ExecutorConfig) -> None:
-        """Make the channels. Raises `ConfigError` if the worker class or its arguments cannot be pickled."""
+        """Make the channels.
+
+        Raises `ConfigError` if the worker class or its arguments cannot be pickled, and `OSError` if there are no
+        descriptors left.
+        """
         self._config = config
+        self._payload = _payload(config)
         size = config.world_size
-        self._payloads = [self._payload(rank) for rank in range(size)]
         self._processes: list[RankProcess | None] = [None] * size
         self._inlets: list[socket.socket | None] = [None] * size
         self._rank_of: dict[int, int] = {}
@@ -46,37 +49,20 @@ class Ranks:
         pairs = [pair() for _ in range(size)]
         self.controls = [mine for mine, _ in pairs]
         self._their_controls = [theirs for _, theirs in pairs]
-        self._self = os.pidfd_open(os.getpid())
-        self._lock = os.memfd_create("procession-lock", os.MFD_CLOEXEC)
+        self._fds: list[int] = []
+        try:
+            self._self = self._kept(os.pidfd_open(os.getpid()))
+            self._lock = self._kept(os.memfd_create("procession-lock", os.MFD_CLOEXEC))
+            self._store = self._kept(os.memfd_create("procession-store", os.MFD_CLOEXEC))
+        except OSError:
+            self.close()
+            raise
         for sock in (*self.broadcast.sockets, *self._theirs, *self.controls, *self._their_controls):
             own_end(sock.fileno())
 
-    def _payload(self, rank: int) -> bytes:
-        config = self._config
-        tensor = config.tensor_parallel_size
-        keywords: dict[str, Any] = {
-            **config.worker_kwargs,
-            "rank": rank,
-            "local_rank": rank,
-            "is_driver_worker": rank % tensor == 0,
-            "distributed_init_method": None,
-        }
-        taken = {"rank", "local_rank", "is_driver_worker", "distributed_init_method", "shared_worker_lock"}
-        clash = sorted(taken & set(config.worker_kwargs))
-        if clash:
-            raise ConfigError(f"worker_kwargs must not name {', '.join(clash)}: the executor gives these")
-        keywords["distributed_init_method"] = self._init_method()
-        work = Work(config.worker_cls, keywords, config.pause, config.worker_protocol)
-        try:
-            return bytes(cloudpickle.dumps(work))
-        except Exception as error:
-            raise ConfigError(f"worker_cls and worker_kwargs cannot be pickled: {error}") from error
-
-    def _init_method(self) -> str:
-        """A rendezvous file without a name: ranks reach this process's memory file through procfs."""
-        if not hasattr(self, "_store"):
-            self._store = os.memfd_create("procession-store", os.MFD_CLOEXEC)
-        return f"file:///proc/{os.getpid()}/fd/{self._store}"
+    def _kept(self, fd: int) -> int:
+        self._fds.append(fd)
+        return fd
 
     # --- what the supervisor does -----------------------------------------------------------------------------------
 
@@ -89,6 +75,9 @@ class Ranks:
             epoch=epoch,
             rank=rank,
             title=f"Worker_PP{stage}_TP{place}",
+            is_driver=place == 0,
+            # A rendezvous file without a name: ranks reach this process's memory file through procfs.
+            init_method=f"file:///proc/{os.getpid()}/fd/{self._store}",
             threads=config.worker_threads,
             control=self._their_controls[rank],
             broadcast=self._theirs[rank],
@@ -96,7 +85,7 @@ class Ranks:
             lock=PassedFd(self._lock),
             tape=tape,
             spin=config.spin,
-            payload=self._payloads[rank],
+            payload=self._payload,
         )
         process = RankProcess(config.start_method, launch.title, main, (launch,))
         process.start()
@@ -177,9 +166,20 @@ class Ranks:
         self.broadcast.arena.close()
         for rank in self.alive():
             self.process(rank).forget()  # a survivor: nobody watches it any more
-        for fd in (self._self, self._lock, self._store):
+        for fd in self._fds:
             with contextlib.suppress(OSError):
                 os.close(fd)
+
+
+def _payload(config: ExecutorConfig) -> bytes:
+    clash = sorted({*GIVEN} & {*config.worker_kwargs})
+    if clash:
+        raise ConfigError(f"worker_kwargs must not name {', '.join(clash)}: the executor gives these")
+    work = Work(config.worker_cls, dict(config.worker_kwargs), config.pause, config.worker_protocol)
+    try:
+        return bytes(cloudpickle.dumps(work))
+    except Exception as error:
+        raise ConfigError(f"worker_cls and worker_kwargs cannot be pickled: {error}") from error
 
 
 def _say(sock: socket.socket, word: Say, rank: int) -> None:

@@ -75,10 +75,11 @@ class Flag:
     """An event that a poll can see, and that stays set: level, not edge, so no wake-up can be lost."""
 
     def __init__(self) -> None:
-        self.fd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         # Between a look at the number and its use it may be closed and mean another file. The lock is never held for
         # longer than that, and a finaliser that comes in the midst of it may take it again.
         self._lock = threading.RLock()
+        self.fd = -1
+        self.fd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
 
     def set(self) -> None:
         """Make the descriptor readable, now and until `clear`."""
@@ -92,6 +93,9 @@ class Flag:
             os.eventfd_read(self.fd)
         except BlockingIOError:
             return
+
+    def __del__(self) -> None:
+        self.close()
 
     def close(self) -> None:
         """Close the descriptor."""

@@ -46,6 +46,10 @@ from .wait import WRITE, Waiter
 _TEXT_LIMIT = 16_000  # characters of a traceback that travel; the packet of a control channel is bounded
 
 
+# The keywords that the executor gives to every worker, beside the user's own.
+GIVEN = ("rank", "local_rank", "is_driver_worker", "distributed_init_method", "shared_worker_lock")
+
+
 @dataclass(frozen=True)
 class Launch:
     """What a worker's process is given. `payload` is a cloudpickle of `Work`, read only once HELLO can be said."""
@@ -53,6 +57,8 @@ class Launch:
     epoch: int
     rank: int
     title: str
+    is_driver: bool
+    init_method: str
     threads: int
     control: socket.socket
     broadcast: socket.socket
@@ -364,7 +370,14 @@ class WorkerProc:
             check_worker_class(found)
         if "torch" in sys.modules:
             sys.modules["torch"].set_num_threads(self.launch.threads)
-        self.worker = found(**self.work.keywords, shared_worker_lock=SharedLock(self.launch.lock.fd))
+        given = (
+            self.rank,
+            self.rank,
+            self.launch.is_driver,
+            self.launch.init_method,
+            SharedLock(self.launch.lock.fd),
+        )
+        self.worker = found(**self.work.keywords, **dict(zip(GIVEN, given, strict=True)))
 
     def _shutdown(self) -> None:
         stop = getattr(self.worker, "shutdown", None)
