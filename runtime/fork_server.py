@@ -13,7 +13,7 @@ import multiprocessing
 import os
 import socket
 import sys
-from multiprocessing import forkserver
+from multiprocessing import forkserver, resource_tracker
 from pathlib import Path
 
 from .process import signals_blocked
@@ -21,6 +21,7 @@ from .process import signals_blocked
 
 def warm(preload: tuple[str, ...]) -> None:
     """Start the server, which imports `preload`; returns at once. Does nothing if it runs already."""
+    resource_tracker.ensure_running()  # it unblocks signals in this thread, so it must run before they are blocked
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([*preload, __name__])
     # The server and all it forks begin with these blocked; each worker unblocks them when it is ready for them.
@@ -30,8 +31,6 @@ def warm(preload: tuple[str, ...]) -> None:
 
 def helper_pids() -> set[int]:
     """The processes that Python itself keeps beside this one: the fork server and the resource tracker."""
-    from multiprocessing import resource_tracker
-
     server = getattr(forkserver, "_forkserver", None)
     tracker = getattr(resource_tracker, "_resource_tracker", None)
     pids = (getattr(server, "_forkserver_pid", None), getattr(tracker, "_pid", None))

@@ -18,6 +18,7 @@ import signal
 import threading
 import time
 import traceback
+from multiprocessing import resource_tracker
 
 from ..protocol.core import Identity, IllegalEventError
 from ..protocol.queues import Gate, Reader, ReaderOn, Seat, SeatOn
@@ -60,6 +61,10 @@ class Supervisor:
 
     def start(self) -> None:
         """Begin; the executor's constructor waits for what comes of it."""
+        if self.kernel.config.start_method != "fork":
+            # What other methods need, and start in passing: it unblocks signals in the thread that starts it. That must
+            # not be the supervisor's, whose processes begin with them blocked, and which takes no signal for anybody.
+            resource_tracker.ensure_running()
         self.thread.start()
 
     def ask_stop(self) -> None:

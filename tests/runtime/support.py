@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import array
 import contextlib
+import fcntl
 import os
+import termios
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, Literal
 
 from procession.runtime import ExecutorConfig, MultiprocExecutor, ShutdownPolicy
@@ -38,6 +42,25 @@ def executor(worker: Any = Echo, ranks: int = 2, **options: Any) -> MultiprocExe
     return MultiprocExecutor(config(worker, ranks, **options))
 
 
+def occupied(ready: MultiprocExecutor, method: str, rank: int | None = None) -> Any:
+    """Have `method` run, on one rank or all; returns its future once it was read by every rank."""
+    args = (method,) if rank is None else (rank, method)
+    future = ready.collective_rpc(
+        method if rank is None else "only", args=args[rank is None :], non_block=True
+    )
+    for number in range(ready.config.world_size):
+        if rank in (None, number):
+            assert eventually(lambda n=number: ready._kernel.ranks.broadcast.sockets[n] and _read(ready, n))
+    return future
+
+
+def _read(ready: MultiprocExecutor, rank: int) -> bool:
+    """Whether the rank has taken every message off its channel (SIOCOUTQ of our end)."""
+    left = array.array("i", [0])
+    fcntl.ioctl(ready._kernel.ranks.broadcast.sockets[rank], termios.TIOCOUTQ, left)
+    return left[0] == 0
+
+
 def eventually(true: Callable[[], object], seconds: float = 5.0) -> bool:
     """Whether `true()` comes to hold within `seconds`."""
     end = time.monotonic() + seconds
@@ -51,8 +74,7 @@ def eventually(true: Callable[[], object], seconds: float = 5.0) -> bool:
 def gone(pid: int) -> bool:
     """Whether there is no such process any more, or only its zombie."""
     try:
-        with open(f"/proc/{pid}/stat") as stat:
-            return stat.read().rpartition(")")[2].split()[0] in "ZX"
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"
     except OSError:
         return True
 

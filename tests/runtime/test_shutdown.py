@@ -25,7 +25,7 @@ from procession.runtime import (
     WorkerDiedError,
 )
 from procession.specs.trace import validate
-from tests.runtime.support import METHODS, SHORT, Method, config, eventually, executor, gone, within
+from tests.runtime.support import METHODS, SHORT, Method, config, eventually, executor, gone, occupied, within
 from tests.runtime.workers import Echo, Flawed
 
 
@@ -38,29 +38,6 @@ class Stubborn(Echo):
 
 def flawed(phase: str, deed: str, rank: int = 1, **options: Any) -> MultiprocExecutor:
     return executor(Flawed, worker_kwargs={"phase": phase, "deed": deed, "flawed": rank}, **options)
-
-
-def occupied(ready: MultiprocExecutor, method: str, rank: int | None = None) -> Any:
-    """Have `method` run, on one rank or all; returns its future once it was read by every rank."""
-    args = (method,) if rank is None else (rank, method)
-    future = ready.collective_rpc(
-        method if rank is None else "only", args=args[rank is None :], non_block=True
-    )
-    for number in range(ready.config.world_size):
-        if rank in (None, number):
-            assert eventually(lambda n=number: ready._kernel.ranks.broadcast.sockets[n] and _read(ready, n))
-    return future
-
-
-def _read(ready: MultiprocExecutor, rank: int) -> bool:
-    """Whether the rank has taken every message off its channel (SIOCOUTQ of our end)."""
-    import array
-    import fcntl
-    import termios
-
-    left = array.array("i", [0])
-    fcntl.ioctl(ready._kernel.ranks.broadcast.sockets[rank], termios.TIOCOUTQ, left)
-    return left[0] == 0
 
 
 # --- how long it takes ----------------------------------------------------------------------------------------------
