@@ -6,9 +6,11 @@ leave a stage out, or one of its waits without a limit. Each is one row, one eff
 
 from __future__ import annotations
 
+from ...protocol.core import Table
 from ...protocol.core.coupling import When, when
 from ...protocol.executor import ExecutorProtocol
 from ...protocol.life import EXECUTOR_COUPLING, LIFE, Life, LifeDo, LifeOn
+from ...protocol.queues import GateOn
 from ...protocol.shutdown import (
     RANK_STOP,
     STOP,
@@ -20,7 +22,7 @@ from ...protocol.shutdown import (
     StopOn,
 )
 from ..models import LIFE as WHOLE_LIFE
-from ..models import SHUTDOWN
+from ..models import SHUTDOWN, serves
 from ..mutants import with_rows
 from ..world import Budgets
 from .edit import added, changed, coupled, ignored, one_by_one
@@ -239,9 +241,10 @@ def variants() -> list[Variant]:
             0,
             ranks=1,
             budgets=Budgets(stops=1, crashes=1),
+            # The queues are not given up by the stop, so that what closes them is a death, and a fault.
             executor=coupled(
                 good.but(added(LIFE, LifeOn.FAULT, Life.STOPPING, Life.FAILING, LifeDo.ANNOUNCE_FAILURE)),
-                EXECUTOR_COUPLING,
+                tuple(row for row in EXECUTOR_COUPLING if row.then is not GateOn.CLOSE),
             ),
         ),
         in_world(
@@ -316,6 +319,7 @@ def variants() -> list[Variant]:
             0,
             ranks=1,
             budgets=Budgets(parents=1),
+            begin=serves,
             parts=ParentUnwatchedWhileIdle,
             right_parts=MethodsMayHang,
         ),
@@ -328,6 +332,7 @@ def variants() -> list[Variant]:
             0,
             ranks=1,
             budgets=Budgets(parents=1),
+            begin=serves,
             parts=ParentUnwatchedWhileBusy,
             right_parts=MethodsMayHang,
         ),
