@@ -60,7 +60,6 @@ class Kernel:
         self.callbacks: list[Callable[[], object]] = []
         self.lock = threading.RLock()  # it knows its owner: see `hold`
         self.changed = threading.Condition(self.lock)
-        self.ranks = Ranks(config)
         recorder = config.recorder
         if recorder is not None:
             recorder.begin(config.world_size, EPOCH)
@@ -71,6 +70,7 @@ class Kernel:
         self._story: deque[tuple[int, Step]] = deque(maxlen=_STORY)
         self._fact_cause: BaseException | None = None
         self.calls = Calls(self)
+        self.ranks = Ranks(config)  # last: after it nothing can fail, and leave its channels behind
 
     # --- facts ------------------------------------------------------------------------------------------------------
 
