@@ -70,7 +70,9 @@ class Host:
             self.process.send_signal(signal.SIGUSR1)
             time.sleep(0.3)  # for the stacks to be written
             self.process.kill()
-            raise AssertionError(f"it hangs: {self.left()}\n{self.process.communicate()[1]}\n{masks}") from None
+            raise AssertionError(
+                f"it hangs: {self.left()}\n{self.process.communicate()[1]}\n{masks}"
+            ) from None
         assert self.all_gone(), self.left()
         _, errors = self.process.communicate(timeout=5)
         return self.process.returncode, errors
