@@ -337,7 +337,7 @@ class Supervisor:
                 late.append(
                     f"rank {rank} is in {start.name} ({start.meaning}) since {now - self._phase_since[rank]:.1f} s"
                 )
-            elif not open_:
+            elif not open_ and state.start[0] is Start.UP:  # else it is READY and waits for those that are not
                 late.append(f"rank {rank} is READY and its queues are not open")
         return StartError(
             f"the start took more than {self.kernel.config.start_timeout} s and was given up: {'; '.join(late)}. "
