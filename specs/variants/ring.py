@@ -259,7 +259,7 @@ def variants() -> list[Variant]:
         ),
         _variant(
             "raise-keeps-the-slot",
-            "A reader that raises inside its slot never sets its flag: the ring fills up, and its writer waits for ever.",
+            "A reader that raises inside its slot never sets its flag: the ring fills up, and the writer waits on.",
             ("vllm-project/vllm#45224",),
             "the writer gets on",
             0,
