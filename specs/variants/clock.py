@@ -2,8 +2,9 @@
 
 Theory of operation:
 
-1. Time goes on in ticks. A caller first drains an older call, then waits for its own, one rank after the other; whether
-   anybody answers is open. A wait has a limit, a point in time, and when it is reached the wait ends before time goes on.
+1. Time goes on in ticks. A caller first drains an older call, whose answer comes sooner or later, and then waits for
+   its own, one rank after the other; whether that is answered is open. A wait has a limit, a point in time, and when it
+   is reached the wait ends before time goes on.
 2. One absolute deadline bounds all of it: the older call's drain, and every rank's answer. A limit made anew from a
    duration, or from what is left of one, is another limit.
 3. A rank may be stuck. It says so itself once its own, inner, limit is over; that limit must be the shorter one, or
@@ -70,19 +71,23 @@ class Clock(NamedTuple):
 
 @dataclass(frozen=True)
 class Rules:
-    """`deadline`: of the call, in ticks from 0 (None: none). `inner`: after which a stuck rank says so (None: never)."""
+    """Rules of waiting; each may be taken away. Times are in ticks from 0."""
 
     deadline: int | None = 2
+    """Of the call; None: none."""
     ranks: int = 1
     drain_is_bounded: bool = True
     negative_is_over: bool = True
     limit_a_rank: bool = False
     inner: int | None = None
+    """When a rank that is stuck says so; None: never."""
     stuck: bool = False
-    horizon: int = 6
+    horizon: int = 3
 
     def start(self) -> Clock:
-        """Time 0; the older call is drained."""
+        """Time 0; the older call is drained, or (with a rank that is stuck) has been."""
+        if self.stuck:
+            return Clock(0, Timed.OWN, self.deadline)
         return Clock(0, Timed.OLDER, self.deadline if self.drain_is_bounded else None)
 
     def moves(self, now: Clock) -> Iterator[tuple[Label, Clock]]:
@@ -103,7 +108,7 @@ class Rules:
             yield Label("clock", "a tick"), now._replace(time=now.time + 1)
         if now.caller is Timed.OLDER:
             yield (
-                Label("rank 0", "answers the older call", fair=self.stuck),
+                Label("rank 0", "answers the older call"),
                 went(TimedOn.OLDER_DONE, self._limit(now.time)),
             )
         elif not self.stuck:
@@ -195,7 +200,7 @@ def variants() -> list[Variant]:
         ),
         _variant(
             "output-without-limit",
-            "The thread that finishes outputs waits for the device without a limit; neither result nor failure is sent.",
+            "The thread that finishes outputs waits for the device without a limit: no result, and no failure.",
             ("HYGON-AI/vllm-plugin-das#25",),
             "a caller comes back in the end",
             0,

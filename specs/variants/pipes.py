@@ -167,7 +167,7 @@ def variants() -> list[Variant]:
     return [
         Variant(
             "inherited-ends",
-            "Under fork a later worker holds a copy of an earlier one's control pipe: the earlier never sees it closed.",
+            "Under fork a later worker holds a copy of an earlier one's control pipe, which then never sees it close.",
             ("vllm-project/vllm#28053",),
             "pipes",
             "who looks sees the close",
