@@ -74,10 +74,11 @@ class Calls:
         if future is None:
             self.wait_for(pending, None)
             return pending.answer()
-        if (
-            self.draining.unattended()
-        ):  # nobody is about to wait, and somebody may have to be told all the same
+        # Nobody is about to wait, and somebody may have to be told all the same.
+        if self.draining.unattended():
             self.draining.tend()
+        if deadline is not None:
+            self._kernel.wake.set()  # the supervisor keeps the deadlines that nobody waits for
         return future
 
     def _send(self, pending: Pending, request: tuple[object, ...]) -> None:
@@ -154,8 +155,9 @@ class Calls:
         return bool(self._outbox[rank])
 
     def _wait_for_room(self, pending: Pending) -> None:
-        calls = self._kernel.state.calls
-        oldest = calls[0][0].call if calls else 0
+        with self._kernel.lock:
+            calls = self._kernel.state.calls
+            oldest = calls[0][0].call if calls else 0
         if not self.draining.wait(oldest, pending.deadline, self._room):
             owing = self.owing(oldest)
             raise CallTimeoutError(
@@ -179,6 +181,22 @@ class Calls:
             return False
         self._give_up(pending, CallOn.DEADLINE, self.late(pending, pending.timeout))
         return True
+
+    def next_deadline(self) -> float | None:
+        """The first deadline of the calls that somebody holds a future of: perhaps nobody waits for it."""
+        with self._kernel.lock:
+            held = [pending.deadline for pending in self._open.values() if pending.future is not None]
+        return min((deadline for deadline in held if deadline is not None), default=None)
+
+    def expire(self) -> None:
+        """Let the deadlines that have passed take effect; what has come by now still counts."""
+        self.draining.drain_once()
+        now = time.monotonic()
+        with self._kernel.lock:
+            held = [pending for pending in self._open.values() if pending.future is not None]
+        for pending in held:
+            if pending.deadline is not None and pending.deadline <= now:
+                self._give_up(pending, CallOn.DEADLINE, self.late(pending, pending.timeout))
 
     def cancel(self, pending: Pending) -> bool:
         """Give a call up on its caller's behalf; False if it is settled."""
@@ -229,7 +247,7 @@ class Calls:
 
     def close(self) -> None:
         """Forget what was not sent, once nobody drains. The lock is held."""
-        self.draining.wait_until_nobody_drains()
+        self.draining.wait_until_nobody_waits()
         for pending in self._open.values():  # an exception came in the middle of settling it
             pending.settle(self._kernel.why_closed())
             if pending.future is not None:

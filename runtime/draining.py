@@ -64,6 +64,8 @@ class Draining:
         self._nudge = Flag()  # the drainer should look at its own call
         self._replies.watch(self._nudge.fd)
         self._epoll = select.epoll()
+        self._inside = 0  # threads in `wait`
+        self._closing = False
         self.tended = False  # whether the supervisor knows that calls may be without a drainer
         self._numbers = itertools.count()
         self._drainer: _Waiting | None = None
@@ -103,6 +105,7 @@ class Draining:
         """Drain, or be parked, until `met()`, which is asked under the lock; False if the deadline comes first."""
         kernel = self._kernel
         with kernel.lock:
+            self._inside += 1
             me = _Waiting(next(self._numbers), call, kernel.protocol.caller.initial())
             try:
                 in_time = self._until(me, deadline, met)
@@ -114,9 +117,12 @@ class Draining:
                     self._give(me, CallerOn.GIVE_UP)
                 raise
             finally:
+                self._inside -= 1
                 self._parked.pop(me.number, None)
                 if self._drainer is me:  # an exception came in the very middle of leaving
                     self._drainer = None
+                    kernel.changed.notify_all()
+                if self._closing:
                     kernel.changed.notify_all()
         kernel.run_later()
         return in_time
@@ -167,10 +173,11 @@ class Draining:
         ):  # somebody else settled it: a cancel, most likely
             self._nudge.set()
 
-    def wait_until_nobody_drains(self) -> None:
-        """`blocked` is set, so the drainer, if there is one, is on its way out. The lock is held."""
+    def wait_until_nobody_waits(self) -> None:
+        """Every call is settled and `blocked` is set, so whoever waits is on its way out. The lock is held."""
+        self._closing = True
         patience = deadline_in(5.0)
-        while self._drainer is not None and left(patience):
+        while self._inside and left(patience):
             self._kernel.changed.wait(0.1)
         self._epoll.close()
         self._nudge.close()

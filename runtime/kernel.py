@@ -226,6 +226,10 @@ class Kernel:
         """Close every descriptor, once nobody waits any more. Every call is settled by now."""
         with self.lock:
             self.calls.close()
+            self.recorded, self._hook = (
+                False,
+                None,
+            )  # what happens to a caller from here on is no step of the run
             self.ranks.close()
             self.wake.close()
             self.blocked.close()

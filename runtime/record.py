@@ -16,6 +16,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -86,6 +87,7 @@ class Recorder:
         self._files: dict[str, int] = {}
         self._header: dict[str, object] = {}
         self._kept: list[str] | None = None
+        self._lock = threading.Lock()  # a reader must not find a file closed under its hands
 
     def begin(self, ranks: int, epoch: int) -> None:
         """Make a memory file for each process. Called by the executor."""
@@ -101,15 +103,17 @@ class Recorder:
 
     def finish(self) -> None:
         """Take the lines out of the memory files and close them. Called by the executor when it is down."""
-        if self._kept is None and self._files:
-            self._kept = self._collect()
-            for fd in self._files.values():
-                os.close(fd)
-            self._files.clear()
+        with self._lock:
+            if self._kept is None and self._files:
+                self._kept = self._collect()
+                for fd in self._files.values():
+                    os.close(fd)
+                self._files.clear()
 
     def lines(self) -> list[str]:
         """The header and every line so far, in order of time."""
-        return self._kept if self._kept is not None else self._collect()
+        with self._lock:
+            return self._kept if self._kept is not None else self._collect()
 
     def save(self, path: str | Path) -> Path:
         """Write the trace to a file."""
@@ -121,7 +125,9 @@ class Recorder:
         stamped: list[tuple[int, int, int, str]] = []
         for order, fd in enumerate(self._files.values()):
             size = os.fstat(fd).st_size
-            for line in os.pread(fd, size, 0).decode().splitlines():
+            # A process that was killed may have been in the middle of its last line.
+            whole, _, _ = os.pread(fd, size, 0).rpartition(b"\n")
+            for line in whole.decode().splitlines():
                 entry = json.loads(line)
                 stamped.append((entry["t"], order, entry["n"], line))
         return [json.dumps(self._header), *(line for *_, line in sorted(stamped))]

@@ -99,7 +99,8 @@ class Supervisor:
     def _turn(self) -> None:
         kernel = self.kernel
         self._watch_rooms()
-        times = (kernel.alarm, self._start_deadline(), self._tend())
+        expiry = kernel.calls.next_deadline()
+        times = (kernel.alarm, self._start_deadline(), self._tend(), expiry)
         limits = [limit for limit in times if limit is not None]
         ready = self._waiter.wait(min(limits, default=None))
         if kernel.wake.fd in ready:
@@ -110,6 +111,8 @@ class Supervisor:
         if self._tending and kernel.calls.draining.arrival_fd in ready:
             self._tend_calls()
         now = time.monotonic()
+        if expiry is not None and now >= expiry:
+            kernel.calls.expire()
         if kernel.alarm is not None and now >= kernel.alarm:
             kernel.fact(kernel.protocol.stop_alarm)
         deadline = self._start_deadline()
@@ -337,7 +340,9 @@ class Supervisor:
                 late.append(
                     f"rank {rank} is in {start.name} ({start.meaning}) since {now - self._phase_since[rank]:.1f} s"
                 )
-            elif not open_ and state.start[0] is Start.UP:  # else it is READY and waits for those that are not
+            elif (
+                not open_ and state.start[0] is Start.UP
+            ):  # else it is READY and waits for those that are not
                 late.append(f"rank {rank} is READY and its queues are not open")
         return StartError(
             f"the start took more than {self.kernel.config.start_timeout} s and was given up: {'; '.join(late)}. "
