@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ...protocol.core import Event, Kind, State, Table, on
-from ..explore import Label, Property, always, never
+from ..explore import Label, Property, always, leads_to, never
 from .small import NoEffect, Small, put
 from .variant import Trial, Variant
 
@@ -139,6 +139,67 @@ class Lists:
         return _to(now, number, AttemptOn.LEAVE)._replace(left=(*now.left, number))
 
 
+class Built(NamedTuple):
+    """An executor that is being made, step by step, and the monitor that may act on it meanwhile."""
+
+    made: tuple[str, ...] = ()
+    monitor: State = Attempt.OUTSIDE
+    died: bool = False
+    broken: bool = False
+    told: bool = False
+    registers: State = Attempt.OUTSIDE
+
+
+@dataclass(frozen=True)
+class SetUp:
+    """`order`: what the constructor makes, and starts, in which order. The monitor uses the queue of futures."""
+
+    order: tuple[str, ...]
+
+    def moves(self, now: Built) -> Iterator[tuple[Label, Built]]:
+        """The constructor goes on, a rank may die, and the monitor acts on it."""
+        if len(now.made) < len(self.order):
+            step = self.order[len(now.made)]
+            yield Label("constructor", f"makes the {step}"), now._replace(made=(*now.made, step))
+        if not now.died:
+            yield Label("rank 0", "dies", fair=False), now._replace(died=True)
+        elif "monitor" in now.made and now.monitor is Attempt.OUTSIDE:
+            state = ATTEMPT.step(now.monitor, AttemptOn.MAY).dest
+            after = now._replace(monitor=state, broken="queue" not in now.made)
+            yield Label("monitor", "fails what is in the queue"), after
+
+
+@dataclass(frozen=True)
+class Registering:
+    """A callback is registered while the monitor finds a failure; `atomic`: looking and keeping are one step."""
+
+    atomic: bool
+
+    def moves(self, now: Built) -> Iterator[tuple[Label, Built]]:
+        """The caller registers; a rank dies, and the monitor calls the callback that there is."""
+        state = now.registers
+        if state is Attempt.OUTSIDE and now.died:
+            refused = ATTEMPT.step(state, AttemptOn.MAY_NOT).dest
+            yield (
+                Label("caller", "looks: it has failed; calls back"),
+                now._replace(registers=refused, told=True),
+            )
+        elif state is Attempt.OUTSIDE:
+            looked = ATTEMPT.step(state, AttemptOn.MAY).dest
+            if self.atomic:
+                looked = ATTEMPT.step(looked, AttemptOn.ENTER).dest
+            yield Label("caller", "looks: nothing has failed"), now._replace(registers=looked)
+        elif state is Attempt.ALLOWED:
+            kept = ATTEMPT.step(state, AttemptOn.ENTER).dest
+            yield Label("caller", "keeps the callback"), now._replace(registers=kept)
+        if not now.died:
+            told = state is Attempt.INSIDE
+            yield (
+                Label("monitor", "finds a failure, calls back", fair=False),
+                now._replace(died=True, told=told),
+            )
+
+
 _PROPERTIES: list[Property[Race]] = [
     never(
         "the teardown runs once",
@@ -161,6 +222,26 @@ _ORDER: Property[Race] = always(
 )
 
 
+_BUILT: list[Property[Built]] = [
+    never(
+        "nothing unmade is used",
+        "Nobody uses a part of the executor that its constructor has still to make.",
+        lambda now: now.broken,
+        twin=lambda now: now.monitor is Attempt.ALLOWED,
+    ),
+    leads_to(
+        "a callback that is kept is called",
+        "Whenever it is registered, a failure callback comes to be called if something fails.",
+        lambda now: now.died and now.registers is not Attempt.OUTSIDE,
+        lambda now: now.told,
+    ),
+]
+
+
+def _built(rules: SetUp | Registering) -> Trial:
+    return Trial(Small("races", Built(), rules.moves), [_BUILT[isinstance(rules, Registering)]])
+
+
 def _trial(rules: Rules) -> Trial:
     return Trial(Small("races", rules.start(), rules.moves), _PROPERTIES)
 
@@ -178,7 +259,7 @@ def variants() -> list[Variant]:
             ("vllm-project/vllm#56282", "xorbitsai/inference#3202"),
             "races",
             "the teardown runs once",
-            0,
+            4,
             bad=lambda: _trial(Rules(atomic=False, rechecks=False, once=True)),
             right=lambda: _trial(Rules(once=True)),
         ),
@@ -188,7 +269,7 @@ def variants() -> list[Variant]:
             ("vllm-project/vllm#56251", "vllm-project/vllm#56976"),
             "races",
             "nothing closed is used",
-            0,
+            3,
             bad=lambda: _trial(Rules(threads=1, atomic=False, rechecks=False, closes=True)),
             right=lambda: _trial(Rules(threads=1, atomic=False, closes=True)),
         ),
@@ -198,7 +279,7 @@ def variants() -> list[Variant]:
             ("NVIDIA/TensorRT-LLM#17988",),
             "races",
             "nothing closed is used",
-            0,
+            2,
             bad=lambda: _trial(Rules(threads=1, closes=True, waits=False)),
             right=lambda: _trial(Rules(threads=1, closes=True)),
         ),
@@ -208,8 +289,28 @@ def variants() -> list[Variant]:
             ("vllm-project/vllm#38644",),
             "races",
             "futures stand in the order of their calls",
-            0,
+            3,
             bad=lambda: _lists(False),
             right=lambda: _lists(True),
+        ),
+        Variant(
+            "monitor-before-queue",
+            "The monitor starts before the queue of futures exists (0.11.2); a rank that dies at once breaks it.",
+            (),
+            "races",
+            "nothing unmade is used",
+            3,
+            bad=lambda: _built(SetUp(("monitor", "queue"))),
+            right=lambda: _built(SetUp(("queue", "monitor"))),
+        ),
+        Variant(
+            "callback-kept-too-late",
+            "A callback is registered between the look at 'failed' and the monitor's look for a callback.",
+            ("joblib/loky#75",),
+            "races",
+            "a callback that is kept is called",
+            3,
+            bad=lambda: _built(Registering(False)),
+            right=lambda: _built(Registering(True)),
         ),
     ]
