@@ -2,8 +2,9 @@
 
 Theory of operation:
 
-1. The writer holds one channel a reader (see `channel`); the handle holds the other ends, and can be passed to a
-   process that is being started, or over a channel.
+1. The writer holds one channel a reader (see `channel`); the handle holds the other ends, and is passed to each
+   process that is being started. When they have it the writer closes its own (`Handle.close`): the death of a reader
+   is seen when nobody else holds its end.
 2. Readiness is the queue protocol's: a reader says JOINED, and when all have, the writer says OPEN to each, on the
    very channels that carry the messages. The executor steps those tables itself, for all its queues at once;
    `wait_until_ready` steps them for a queue that is used on its own.
@@ -12,6 +13,7 @@ Theory of operation:
 
 from __future__ import annotations
 
+import os
 import socket
 from typing import Any
 
@@ -40,8 +42,21 @@ _NOBODY = Identity(0)
 class Handle:
     """The readers' ends of a queue, by reader. It is pickled only into a process that is being started."""
 
-    def __init__(self, ends: tuple[socket.socket, ...]) -> None:
+    def __init__(
+        self, ends: tuple[socket.socket, ...], home: int, writers: tuple[socket.socket, ...] = ()
+    ) -> None:
         self.ends = ends
+        self._home = home  # the process of the writer
+        self._writers = writers
+
+    def __reduce__(self) -> tuple[type[Handle], tuple[tuple[socket.socket, ...], int]]:
+        return Handle, (self.ends, self._home)
+
+    def keep_only(self, rank: int) -> None:
+        """In a reader's process: close what belongs to others, or the death of none of them would be seen."""
+        if os.getpid() != self._home:
+            for sock in (*self._writers, *self.ends[:rank], *self.ends[rank + 1 :]):
+                sock.close()
 
     def close(self) -> None:
         """Close the ends: whoever was given one has a copy."""
@@ -62,14 +77,15 @@ class MessageQueue:
         self.n_reader = n_reader
         pairs = [pair() for _ in range(n_reader)]
         self.sockets = [mine for mine, _ in pairs]
-        self._handle = Handle(tuple(theirs for _, theirs in pairs))
+        self._handle = Handle(tuple(theirs for _, theirs in pairs), os.getpid(), tuple(self.sockets))
         self._writes = True
         self.arena = Arena(n_reader)
         self.returns = Returns()
 
     @classmethod
     def create_from_handle(cls, handle: Handle, rank: int) -> MessageQueue:
-        """The queue as reader `rank` of the handle sees it."""
+        """The queue as reader `rank` of the handle sees it. In a process of its own, one reader is all it makes."""
+        handle.keep_only(rank)
         queue = cls.__new__(cls)
         queue.n_reader = len(handle.ends)
         queue.sockets = [handle.ends[rank]]
@@ -124,20 +140,28 @@ class MessageQueue:
                 raise QueueClosedError(f"the peer sent {message.kind.name} before the queue was open")
 
     def enqueue(self, obj: object, timeout: float | None = None, cancel: Flag | None = None) -> None:
-        """Send `obj` to every reader; waits for room. Nothing is sent if it cannot be pickled."""
+        """Send `obj` to every reader, or to none: it waits until all have room. Nothing is sent if it raises."""
         self.collect()
         packet = Packet(Say.CALL, encode(obj, "the message"), arena=self.arena).address(_NOBODY)
         deadline = deadline_in(timeout)
         try:
+            for rank, sock in enumerate(self.sockets):  # nobody else writes, so whoever has room keeps it
+                if not _ready(sock, WRITE, deadline, cancel):
+                    raise CallTimeoutError(
+                        f"reader {rank} has left no room in the queue for {timeout} s; is it stuck?",
+                        call=0,
+                        method="enqueue",
+                        waiting_for=(rank,),
+                    )
+        except BaseException:
+            packet.close(sent=False)
+            raise
+        try:
             for rank, sock in enumerate(self.sockets):
-                while not packet.send(sock):
-                    if not _ready(sock, WRITE, deadline, cancel):
-                        raise CallTimeoutError(
-                            f"reader {rank} has left no room in the queue for {timeout} s; is it stuck?",
-                            call=0,
-                            method="enqueue",
-                            waiting_for=(rank,),
-                        )
+                sent = packet.send(sock)
+                assert sent, "a channel that can be written to has room for any packet"
+        except QueueClosedError as error:
+            raise QueueClosedError(f"reader {rank} of the queue is gone") from error
         finally:
             packet.close()
 

@@ -345,8 +345,9 @@ def test_without_standard_streams(method: Method, tmp_path: Path) -> None:
     note = tmp_path / "note"
     program = f"""
         import os, sys
-        for fd in (0, 1, 2):
-            os.close(fd)
+        if __name__ == "__main__":
+            for fd in (0, 1, 2):
+                os.close(fd)
         sys.path.append({str(Path(__file__).parents[2])!r})
         from tests.runtime.support import executor
         if __name__ == "__main__":
@@ -356,7 +357,8 @@ def test_without_standard_streams(method: Method, tmp_path: Path) -> None:
     """
     script = tmp_path / "main.py"
     script.write_text(textwrap.dedent(program))
-    subprocess.run([sys.executable, str(script)], timeout=30, check=False)
+    done = subprocess.run([sys.executable, str(script)], timeout=30, check=False)
+    assert done.returncode == 0
     assert note.read_text() == "[(0, 100000), (1, 100000)]"
 
 
