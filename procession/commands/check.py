@@ -154,6 +154,9 @@ def _at_least(lowest: int) -> Callable[[click.Context, click.Parameter, Any], An
     "--junit", type=click.Path(dir_okay=False, path_type=Path), help="Write JUnit XML to this file, too."
 )
 @click.option("--list", "list_only", is_flag=True, help="List the models and stop.")
+@click.option(
+    "--variant", metavar="NAME", help="Convict a known-bad variant, or a bundle of them; `list` lists them."
+)
 def command(
     models: tuple[str, ...],
     workers: int | None,
@@ -163,11 +166,16 @@ def command(
     as_json: bool,
     junit: Path | None,
     list_only: bool,
+    variant: str | None,
 ) -> Exit:
     """Explore every state of MODEL (default: all of them) and judge its properties.
 
     Exits with 0 when all hold, 2 when one is violated, 3 when a limit kept one from being established.
     """
+    if variant is not None:
+        from ..convictions import show
+
+        return show(variant, as_json)
     if list_only:
         _models(models)
         _list()
