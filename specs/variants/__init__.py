@@ -67,7 +67,6 @@ _BOTH = (
     "last-listener-only",
     "inherited-ends",
     "parent-unwatched-while-busy",
-    "second-waiter",
     "raise-keeps-the-slot",
     "dead-reader-blocks-writer",
 )

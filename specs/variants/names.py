@@ -168,7 +168,7 @@ def variants() -> list[Variant]:
         Variant(
             "attacher-removes",
             "Whoever attached to a segment has it removed when it ends, under those who use it or are still to come.",
-            ("python/cpython#82300", "vllm-project/vllm#8933"),
+            ("python/cpython#82300",),
             "names",
             "nobody is refused",
             3,

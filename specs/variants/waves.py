@@ -6,8 +6,10 @@ Theory of operation:
    flag that says whether they run. The flag is about *others*: it changes on their word alone.
 2. A wake may be discarded, for a paused engine takes none. If the flag was set when the wake was sent, nobody is left
    to clear it, and a drain that waits for it never ends.
-3. Waves are numbered, so that a request that comes late is not taken for one of a wave that is over. A fresh group and
-   its first request have the same number; whoever starts a wave only when the numbers differ never starts the first.
+3. Waves are numbered, so that a wake that comes late is not taken for one of the next wave. A fresh group and its
+   first request have the same number; whoever starts a wave only when the numbers differ never starts the first.
+4. A request that comes while the flag is still set, though the engines rest already, wakes them when the coordinator
+   hears of their rest.
 """
 
 from __future__ import annotations
@@ -16,10 +18,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ...protocol.core import Event, Kind, State, Table, on, stay
+from ...protocol.core import Event, Identity, Kind, State, Table, on, stay
 from ..explore import Label, Property, always, leads_to
+from .edit import unguarded
 from .small import NoEffect, Small, put
 from .variant import Trial, Variant
+
+
+def of_this_wave(own: Identity, message: Identity) -> bool:
+    """The wake starts the wave that is next for this engine. (A wave is the group's epoch of running.)"""
+    return own.epoch == message.epoch
 
 
 class Engine(State):
@@ -48,7 +56,9 @@ ENGINE = Table(
     initial=Engine.RESTING,
     final=frozenset(),
     rows=(
-        on(EngineOn.WAKE, Engine.RESTING, Engine.RUNNING),
+        on(EngineOn.WAKE, Engine.RESTING, Engine.RUNNING, conditions=[of_this_wave]),
+        # Of a wave that is over: taken, it would make one engine run while the others rest, for ever.
+        on(EngineOn.WAKE, Engine.RESTING, None, unless=[of_this_wave]),
         on(EngineOn.FINISHED, Engine.RUNNING, Engine.RESTING),
         on(EngineOn.PAUSE, Engine.RESTING, Engine.PAUSED),
         on(EngineOn.RESUME, Engine.PAUSED, Engine.RESTING),
@@ -102,15 +112,22 @@ PREDICTED = Table(
 )
 
 
+UNNUMBERED = unguarded(ENGINE, of_this_wave)
+
+
 class Waves(NamedTuple):
     """The engines, the flag, wakes and words on their way, and the request that waits."""
 
     flag: State
     engines: tuple[State, ...]
-    wakes: tuple[int, ...]
-    """Wakes that lie before each engine."""
+    wakes: tuple[tuple[int, ...], ...]
+    """What lies before each engine: the waves that it is woken for."""
     words: tuple[FlagOn, ...] = ()
+    """What engines have said and the coordinator has not heard."""
     wave: int = 0
+    """The wave that is next for the engines."""
+    heard: int = 0
+    """The wave that is next as far as the coordinator has heard."""
     waiting: bool = False
     draining: bool = False
     requests: int = 1
@@ -122,6 +139,7 @@ class Rules:
     """`flag`: the coordinator's table. `starts_when_idle`: else it starts only a wave of another number."""
 
     flag: Table = FLAG
+    engine: Table = ENGINE
     starts_when_idle: bool = True
     engines: int = 2
     requests: int = 1
@@ -130,7 +148,7 @@ class Rules:
     def start(self) -> Waves:
         """Everybody rests, in wave 0."""
         resting: tuple[State, ...] = (Engine.RESTING,) * self.engines
-        return Waves(Flag.RESTING, resting, (0,) * self.engines, requests=self.requests, pauses=self.pauses)
+        return Waves(Flag.RESTING, resting, ((),) * self.engines, requests=self.requests, pauses=self.pauses)
 
     def moves(self, now: Waves) -> Iterator[tuple[Label, Waves]]:
         """What the front end, the coordinator and the engines can do."""
@@ -138,39 +156,50 @@ class Rules:
             after = now._replace(waiting=True, requests=now.requests - 1)
             yield Label("front end", "a request comes", fair=False), self._wake(after)
         if now.words:
-            flag = self.flag.step(now.flag, now.words[0]).dest
-            yield (
-                Label("coordinator", f"hears: {now.words[0].value}"),
-                now._replace(flag=flag, words=now.words[1:]),
-            )
+            yield Label("coordinator", f"hears: {now.words[0].value}"), self._hear(now, now.words[0])
         for number, state in enumerate(now.engines):
             if now.wakes[number]:
                 yield Label(f"engine {number}", "takes a wake"), self._woken(now, number, state)
         if all(state is Engine.RUNNING for state in now.engines):
             rest = tuple(ENGINE.step(state, EngineOn.FINISHED).dest for state in now.engines)
-            after = now._replace(engines=rest, waiting=False, wave=1, words=(*now.words, FlagOn.RESTS))
+            after = now._replace(
+                engines=rest, waiting=False, wave=now.wave + 1, words=(*now.words, FlagOn.RESTS)
+            )
             yield Label("engines", "have no work left, and rest"), after
         if now.pauses and all(state is Engine.RESTING for state in now.engines):
             paused = tuple(ENGINE.step(state, EngineOn.PAUSE).dest for state in now.engines)
             yield Label("somebody", "pauses", fair=False), now._replace(engines=paused, pauses=now.pauses - 1)
+        if now.engines[0] is Engine.PAUSED:
+            # Wakes that were sent before are of a wave that is over, for some were discarded and some not.
+            going = tuple(ENGINE.step(state, EngineOn.RESUME).dest for state in now.engines)
+            after = now._replace(engines=going, wave=now.wave + 1, words=(*now.words, FlagOn.RESTS))
+            yield Label("somebody", "lets them go on", fair=False), after
         if not now.draining:
             yield Label("somebody", "drains", fair=False), now._replace(draining=True)
 
+    def _hear(self, now: Waves, word: FlagOn) -> Waves:
+        flag = self.flag.step(now.flag, word).dest
+        after = now._replace(flag=flag, words=now.words[1:])
+        if word is not FlagOn.RESTS:
+            return after
+        after = after._replace(heard=now.heard + 1)
+        return self._wake(after) if after.waiting else after
+
     def _wake(self, now: Waves) -> Waves:
         """The coordinator learns of a request; its wave is the number that the front end knows."""
-        starts = now.flag is Flag.RESTING and (self.starts_when_idle or now.wave != 0)
+        starts = now.flag is Flag.RESTING and (self.starts_when_idle or now.heard != 0)
         if not starts:
             return now
         flag = self.flag.step(now.flag, FlagOn.WOKEN).dest
-        return now._replace(flag=flag, wakes=tuple(wakes + 1 for wakes in now.wakes))
+        return now._replace(flag=flag, wakes=tuple((*wakes, now.heard) for wakes in now.wakes))
 
-    @staticmethod
-    def _woken(now: Waves, number: int, state: State) -> Waves:
-        dest = ENGINE.step(state, EngineOn.WAKE).dest
+    def _woken(self, now: Waves, number: int, state: State) -> Waves:
+        first, *rest = now.wakes[number]
+        dest = self.engine.step(state, EngineOn.WAKE, Identity(now.wave), Identity(first)).dest
         says = (FlagOn.RUNS,) if dest is Engine.RUNNING and state is not dest else ()
         return now._replace(
             engines=put(now.engines, number, dest),
-            wakes=put(now.wakes, number, now.wakes[number] - 1),
+            wakes=put(now.wakes, number, tuple(rest)),
             words=(*now.words, *says),
         )
 
@@ -230,5 +259,16 @@ def variants() -> list[Variant]:
             1,
             bad=lambda: _trial(Rules(starts_when_idle=False)),
             right=lambda: _trial(Rules()),
+        ),
+        Variant(
+            "wake-without-wave",
+            "A wake says nothing of its wave: one that comes late makes one engine run while the others rest.",
+            ("vllm-project/vllm#16277",),
+            "waves",
+            "a drain ends",
+            18,
+            bad=lambda: _trial(Rules(engine=UNNUMBERED, requests=2)),
+            right=lambda: _trial(Rules(requests=2)),
+            table=UNNUMBERED,
         ),
     ]

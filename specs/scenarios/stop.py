@@ -1,0 +1,270 @@
+"""Group 4: shutdown, monitors, signals, orphans."""
+
+from __future__ import annotations
+
+from .row import left, shown
+
+STOP = (
+    shown(
+        "B88",
+        "vllm-project/vllm#14053",
+        "The flag that leads to the graceful stage is never set.",
+        "unreachable-grace",
+    ),
+    shown(
+        "B89",
+        "vllm-project/vllm#56282",
+        "Three ways into the shutdown, and two of them find the flag unset.",
+        "stop-entered-twice",
+    ),
+    shown(
+        "B91",
+        "vllm-project/vllm#54211",
+        "A descriptor that is readable is taken for a death.",
+        "sentinel-is-death",
+    ),
+    shown(
+        "B92",
+        "vllm-project/vllm#55510",
+        "The top process is killed, and everything below it lives on.",
+        "parent-unwatched",
+        "parent-unwatched-while-busy",
+    ),
+    shown(
+        "B94", "vllm-project/vllm-ascend#6998", "The helpers of a worker outlive it.", "signal-reaches-one"
+    ),
+    shown(
+        "B95",
+        "ai-dynamo/aiperf#1175",
+        "A busy worker does not read, and so survives its parent.",
+        "parent-unwatched-while-busy",
+    ),
+    shown(
+        "B97",
+        "vllm-project/vllm#5987",
+        "Workers that wait for the next call are not released at shutdown.",
+        "never-asked",
+    ),
+    shown(
+        "B98",
+        "vllm-project/vllm#7554",
+        "After Ctrl-C the parent joins a worker that goes on.",
+        "join-without-limit",
+    ),
+    shown(
+        "B100",
+        "MooreThreads/vllm-musa#46",
+        "A second signal breaks out of the escalation.",
+        "second-stop-ends-the-wait",
+    ),
+    shown(
+        "B101",
+        "vllm-project/vllm#21443",
+        "A death is learnt only from a message of the one that dies.",
+        "nobody-watches",
+    ),
+    left(
+        "B103",
+        "vllm-project/vllm#25048",
+        "A finaliser calls helpers that are gone already.",
+        "the interpreter's own end",
+    ),
+    shown(
+        "B104",
+        "sgl-project/sglang#16484",
+        "The tree is killed at once, and can let go of nothing.",
+        "sigkill-at-once",
+    ),
+    shown(
+        "B106",
+        "sgl-project/sglang#29284",
+        "A crash ends with the exit status of a success.",
+        "crash-ends-as-success",
+    ),
+    shown(
+        "B107",
+        "sgl-project/sglang#27190",
+        "Orphans on every path that has no watch of the parent.",
+        "parent-unwatched",
+    ),
+    shown("B109", "NVIDIA/TensorRT-LLM#16338", "A killed worker's future stays pending.", "nobody-watches"),
+    shown(
+        "B110",
+        "NVIDIA/TensorRT-LLM#18310",
+        "A worker dies in its own teardown; the stop waits for its word.",
+        "waits-for-goodbye",
+    ),
+    left(
+        "B112",
+        "NVIDIA/TensorRT-LLM#13267",
+        "Three stages deadlock at shutdown, for three reasons at once.",
+        "a native communicator that is split while it is used",
+    ),
+    shown("B113", "xorbitsai/inference#3202", "Stop is called again while it runs.", "stop-entered-twice"),
+    left(
+        "B115",
+        "python/cpython#132969",
+        "A worker at its task limit is not replaced after a shutdown.",
+        "a pool that replaces workers; here the ranks are fixed",
+    ),
+    shown(
+        "B116",
+        "python/cpython#73983",
+        "The parent joins before it drains the child's queue.",
+        "join-before-drain",
+    ),
+    left(
+        "B118",
+        "python/cpython#74371",
+        "Ctrl-C reaches the fork server.",
+        "the interpreter's fork server, and the terminal's process group",
+    ),
+    shown("B119", "python/cpython#2139", "A signal lands between the check and the wait.", "look-then-park"),
+    shown(
+        "B121",
+        "joblib/loky#75",
+        "What is registered after the failure, or beside it, is never told.",
+        "late-listener",
+        "callback-kept-too-late",
+    ),
+    shown(
+        "B122",
+        "dask/distributed#9317",
+        "Killing times out, and the supervisor is closing for ever.",
+        "survivors-block-the-end",
+    ),
+    shown("B124", "dask/distributed#1303", "SIGTERM is all that is ever sent.", "sigterm-then-join"),
+    left(
+        "B125",
+        "dask/distributed#8522",
+        "A worker that was removed still sends heartbeats.",
+        "membership by heartbeat; here a rank is a process, and its death is the kernel's word",
+    ),
+    left(
+        "B127",
+        "pytorch/pytorch#119856",
+        "The time between SIGTERM and SIGKILL cannot be set.",
+        "the value of a setting",
+    ),
+    shown(
+        "B128",
+        "pytorch/pytorch#61602",
+        "Those whom the agent itself ended are reported as failures.",
+        "own-signals-are-failures",
+    ),
+    shown(
+        "B130",
+        "pytorch/pytorch#39570",
+        "A join without a limit on a worker that is stuck.",
+        "join-without-limit",
+    ),
+    shown(
+        "B131",
+        "pytorch/pytorch#21554",
+        "A killed worker takes the queue's lock with it.",
+        "lock-dies-with-holder",
+    ),
+    shown(
+        "B133",
+        "benoitc/gunicorn#1910",
+        "A signal comes before the child has its own handlers.",
+        "handler-after-signal",
+    ),
+    shown(
+        "B134",
+        "benoitc/gunicorn#3004",
+        "A signal handler takes a lock that its thread holds.",
+        "lock-in-handler",
+    ),
+    shown(
+        "B136",
+        "Kludex/uvicorn#632",
+        "A child died before its start was over, and is waited for.",
+        "failure-message-only",
+    ),
+    shown(
+        "B137", "Kludex/uvicorn#3023", "A ping is answered before the application is up.", "alive-is-ready"
+    ),
+    shown("B139", "vllm-project/vllm-omni#7126", "Who outlives SIGTERM is forgotten.", "gives-up-at-sigterm"),
+    shown(
+        "B140",
+        "deepspeedai/DeepSpeed#714",
+        "One child fails and the others are left.",
+        "failure-leaves-siblings",
+    ),
+    left(
+        "B142",
+        "ray-project/ray#50851",
+        "A weak reference dies in the middle of the teardown.",
+        "the garbage collector",
+    ),
+    left(
+        "B143",
+        "ray-project/ray#48808",
+        "The monitor's thread outlives the runtime that it calls.",
+        "the interpreter's own end",
+    ),
+    shown("B145", "vllm-project/vllm#53157", "How a worker ended is dropped.", "status-dropped"),
+    shown(
+        "B146",
+        "vllm-project/vllm-omni#2440",
+        "Callers see 'cancelled' where a worker died.",
+        "end-before-cause",
+    ),
+    left(
+        "B148",
+        "sgl-project/sglang#6624",
+        "A health route says yes when the engine is dead.",
+        "the front end's health route",
+    ),
+    left(
+        "B149",
+        "sgl-project/sglang#36900",
+        "The front end's event loop stalls, unwatched.",
+        "the front end's event loop",
+    ),
+    shown(
+        "B151",
+        "flagos-ai/vllm-plugin-FL#531",
+        "The one that would escalate leaves first.",
+        "owner-leaves-first",
+    ),
+    shown("B152", "pytorch/pytorch#41694", "After SIGTERM a join without a limit.", "sigterm-then-join"),
+    shown(
+        "B154",
+        "pytorch/pytorch#185414",
+        "A process that SIGKILL cannot end is joined for ever.",
+        "sigkill-then-join",
+    ),
+    shown(
+        "B155",
+        "pytorch/pytorch#113231",
+        "A signal reaches the child and not the child's children.",
+        "signal-reaches-one",
+    ),
+    shown("B157", "pytorch/pytorch#114688", "A dying child leaves half a message.", "half-a-message"),
+    shown(
+        "B158",
+        "sgl-project/sglang-omni#1075",
+        "The parent-death signal is armed after the parent died.",
+        "arm-without-looking",
+    ),
+    shown(
+        "B160",
+        "python/cpython#130895",
+        "Two threads wait for one child, and one of them for ever.",
+        "second-waiter",
+    ),
+    shown(
+        "B161",
+        "clemsgrs/slide2vec#131",
+        "What is killed below a supervisor is started again.",
+        "worker-before-supervisor",
+    ),
+    left(
+        "B163",
+        "vllm-project/vllm#6219",
+        "The interpreter ends before the helpers of its workers.",
+        "the interpreter's own end",
+    ),
+)
