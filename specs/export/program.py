@@ -1,0 +1,142 @@
+"""A model as one program of the small language: variables, actions, what holds, and where it begins.
+
+Theory of operation. The text is the glue (specs/export/glue, the same for every model) and what the tables of the model
+say (`tables`). The printers and the twin each take this one program; nothing is written twice.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from enum import Enum
+from typing import Any
+
+from ...protocol import executor as protocol_executor
+from ...protocol import futures, life, queues, ready, shutdown
+from ...protocol import worker as protocol_worker
+from ...protocol.executor import ExecutorProtocol
+from ...protocol.worker import WorkerProtocol
+from ..explore import Property
+from ..models import Model
+from ..world import Now, World
+from .actions import Action, actions
+from .glue import executor as glue_executor
+from .glue import holds as glue_holds
+from .glue import rank as glue_rank
+from .glue import step as glue_step
+from .glue import threads as glue_threads
+from .glue import words as glue_words
+from .small import Const, Expr, Op, Program, Var, compared, conjunction, negated
+from .tables import written
+from .variables import Size, Variable, declared, projected, size_of
+
+_GLUE = (glue_rank, glue_threads, glue_executor, glue_step, glue_holds)
+
+
+@dataclass(frozen=True)
+class Exported:
+    """One model in one size, ready to be printed or run."""
+
+    model: Model
+    world: World
+    size: Size
+    program: Program
+    variables: list[Variable]
+    actions: list[Action]
+    first: Now
+
+    @property
+    def begin(self) -> dict[str, Any]:
+        """The first state, as the program's variables have it."""
+        return self.filled(projected(self.first, self.size, self.model.executor))
+
+    def filled(self, values: dict[str, Any]) -> dict[str, Any]:
+        """Put every machine of a worker that does not exist where it begins."""
+        for name, cluster in self.model.worker.initial()._asdict().items():
+            for suffix, absent in zip(("", "_of"), cluster, strict=False):
+                row = values[f"w_{name}{suffix}"]
+                values[f"w_{name}{suffix}"] = [absent if one is None else one for one in row]
+        return values
+
+    @property
+    def properties(self) -> list[Property[Now]]:
+        """What the model must have."""
+        return self.model.properties(self.world)
+
+    def guard(self, action: Action) -> Expr:
+        """When the action may happen, with everything that holds of every action."""
+        parts = [self.program.expression(action.can, *action.arguments)]
+        if action.budget:
+            parts.append(compared("<", Const(0), Var(f"b_{action.budget}")))
+        if self.size.EAGER:
+            quiet = self.program.names["Only"]
+            assert isinstance(quiet, type)
+            free = compared("==", Var("only"), Const(quiet["NONE"]))
+            if action.reads is not quiet["NONE"]:
+                rank = compared("==", Var("only_rank"), Const(action.arguments[0]))
+                mine = conjunction([compared("==", Var("only"), Const(action.reads)), rank])
+                free = Op("or", (free, mine))
+            parts.append(free)
+        if self.model.until is not None:
+            parts.append(negated(self.program.expression(UNTIL[self.model.until.__name__])))
+        return conjunction(parts)
+
+    @property
+    def accepting(self) -> Expr:
+        """Whether a run may end here."""
+        rest = self.program.expression("may_end")
+        if self.model.until is None:
+            return rest
+        return Op("or", (self.program.expression(UNTIL[self.model.until.__name__]), rest))
+
+
+UNTIL = {"is_up": "is_up", "is_over": "is_over"}
+
+
+def exported(
+    model: Model,
+    ranks: int | None = None,
+    crashes: int | None = None,
+    executor: ExecutorProtocol | None = None,
+    worker: WorkerProtocol | None = None,
+) -> Exported:
+    """The model, at its own size and with its own protocols unless told otherwise.
+
+    Raises ExportError if something of it cannot be said exactly.
+    """
+    protocol, workers = executor or model.executor, worker or model.worker
+    model = replace(model, executor=protocol, worker=workers)
+    world = model.world(ranks, crashes)
+    size = size_of(model, world)
+    text = "\n\n".join([*map(inspect.getsource, _GLUE), written(protocol, workers)])
+    (first,) = world.initial()
+    whole = {f"WHOLE_{name.upper()}": left for name, left in world.budgets._asdict().items()}
+    return Exported(
+        model,
+        world,
+        size,
+        Program(text, {**_words(), **asdict(size), **whole}),
+        declared(size, world),
+        actions(model, world),
+        first,
+    )
+
+
+def _words() -> Mapping[str, type[Enum]]:
+    found: dict[str, type[Enum]] = {}
+    for module in (
+        *_GLUE,
+        glue_words,
+        protocol_worker,
+        protocol_executor,
+        life,
+        shutdown,
+        queues,
+        ready,
+        futures,
+    ):
+        for name, value in vars(module).items():
+            if isinstance(value, type) and issubclass(value, Enum) and value.__members__:
+                found[name] = value
+    return found
