@@ -112,7 +112,7 @@ def _run(conviction: Conviction) -> Iterator[str]:
     variant, run = conviction.variant, conviction.counterexample
     assert run is not None
     reports = f" ({', '.join(map(_link, variant.reports))})" if variant.reports else ""
-    yield f"\n<details><summary>{variant.name}: {variant.length} steps</summary>\n"
+    yield f"\n<details><summary>{variant.name}: {_steps(variant)}</summary>\n"
     yield f"{variant.sentence}{reports} Violated: *{variant.violates}*.\n"
     yield "```mermaid"
     yield run.to_mermaid().rstrip()
@@ -130,9 +130,14 @@ def _catalogue() -> Iterator[str]:
 
 def _told(variant: Variant) -> str:
     reports = ", ".join(map(_link, variant.reports)) or "seen in measurements of ours"
-    steps = "1 step" if variant.length == 1 else f"{variant.length} steps"
     lint = f" Lint refuses it already: {'; '.join(variant.lint)}." if variant.lint else ""
-    return f"Model `{variant.model}`, violates *{variant.violates}* after {steps}; {reports}.{lint}\n"
+    return (
+        f"Model `{variant.model}`, violates *{variant.violates}* after {_steps(variant)}; {reports}.{lint}\n"
+    )
+
+
+def _steps(variant: Variant) -> str:
+    return "1 step" if variant.length == 1 else f"{variant.length} steps"
 
 
 def _link(report: str) -> str:

@@ -53,7 +53,6 @@ _BOTH = (
     "no-start-deadline",
     "readiness-blind-to-death",
     "readiness-blind-to-cancel",
-    "reordered-waits",
     "untagged-replies",
     "late-reply-taken-by-next",
     "replies-in-rank-order",
