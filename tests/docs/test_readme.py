@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner
 
@@ -56,3 +57,14 @@ def test_every_link_to_a_file_leads_somewhere() -> None:
     links = re.findall(r"\]\((?!http)([^)#]+)\)", README)
     assert links
     assert [link for link in links if not (ROOT / link).exists()] == []
+
+
+def test_the_counterexample_is_what_the_command_prints() -> None:
+    done = CliRunner().invoke(procession, ["check", "--variant", "untagged-replies"])
+    drawn = next(block for block in blocks("mermaid") if block.startswith("sequenceDiagram"))
+    assert drawn in done.output
+
+
+def test_every_command_is_listed() -> None:
+    listed = set(re.findall(r"^\| `procession ([a-z]+)", README, flags=re.MULTILINE))
+    assert listed == set(procession.list_commands(click.Context(procession)))
