@@ -70,6 +70,9 @@ class ExecutorProtocol:
     caller: Cluster = CALLER_CLUSTER
     listener: Cluster = LISTENER_CLUSTER
     coupling: tuple[When, ...] = EXECUTOR_COUPLING
+    rank_made: tuple[tuple[str, Event], ...] = RANK_MADE
+    rank_died: tuple[tuple[str, Event], ...] = RANK_DIED
+    at_start_deadline: tuple[tuple[str, Event], ...] = START_DEADLINE
     _rest: dict[ExecutorState, tuple[ExecutorState, Happened]] = field(
         default_factory=dict, compare=False, repr=False
     )
@@ -116,12 +119,12 @@ class ExecutorProtocol:
 
     def made(self, state: ExecutorState, rank: int) -> tuple[ExecutorState, Happened]:
         """The process of `rank` was made."""
-        return self._all(state, tuple((name, rank, event) for name, event in RANK_MADE))
+        return self._all(state, tuple((name, rank, event) for name, event in self.rank_made))
 
     def died(self, state: ExecutorState, rank: int) -> tuple[ExecutorState, Happened]:
         """The process of `rank` is gone: each protocol learns it, and each call that it owes a reply."""
         happened: list[tuple[int, Step]] = []
-        for name, event in RANK_DIED:
+        for name, event in self.rank_died:
             state, steps = self._one(state, name, rank, event)
             happened += [(0, step) for step in steps]
         calls = []
@@ -133,7 +136,7 @@ class ExecutorProtocol:
 
     def start_deadline(self, state: ExecutorState) -> tuple[ExecutorState, Happened]:
         """The time for the whole start is over."""
-        return self._all(state, tuple((name, AGGREGATE, event) for name, event in START_DEADLINE))
+        return self._all(state, tuple((name, AGGREGATE, event) for name, event in self.at_start_deadline))
 
     def stop_alarm(self, state: ExecutorState) -> tuple[ExecutorState, Happened]:
         """The time of the present stage of the stop is over."""
@@ -175,11 +178,10 @@ class ExecutorProtocol:
             own = Identity(identity.epoch, rank, identity.call)
             after, steps = self.call.apply(call, rank, event, own, message)
             happened += [(identity.call, step) for step in steps]
-            if FuturesDo.PASS_ON in steps[0].effects:
-                continue
-            kept = ((identity, after),) if Reply.OWED in after else ()
-            calls = (*state.calls[:index], *kept, *state.calls[index + 1 :])
-            return _with_calls(state, calls), tuple(happened)
+            if FuturesDo.PASS_ON not in steps[0].effects or after != call:
+                kept = ((identity, after),) if Reply.OWED in after else ()
+                calls = (*state.calls[:index], *kept, *state.calls[index + 1 :])
+                return _with_calls(state, calls), tuple(happened)
         return state, ()
 
     def give_up(self, state: ExecutorState, number: int, event: CallOn) -> tuple[ExecutorState, Happened]:

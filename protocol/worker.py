@@ -68,6 +68,8 @@ class WorkerProtocol:
     leave: Cluster = LEAVE_CLUSTER
     coupling: tuple[When, ...] = WORKER_COUPLING
     agenda: tuple[When, ...] = AGENDA
+    at_stop: tuple[tuple[str, int, Event], ...] = STOP
+    at_orphaned: tuple[tuple[str, int, Event], ...] = ORPHANED
     # Remembered, as in a cluster; a worker has few states, so these stay small.
     _given: dict[tuple[WorkerState, str, Event, int], tuple[WorkerState, tuple[Step, ...]]] = field(
         default_factory=dict, compare=False, repr=False
@@ -111,11 +113,11 @@ class WorkerProtocol:
 
     def stop(self, state: WorkerState) -> tuple[WorkerState, tuple[Step, ...]]:
         """The executor closed the control channel."""
-        return self._all(state, STOP)
+        return self._all(state, self.at_stop)
 
     def orphaned(self, state: WorkerState) -> tuple[WorkerState, tuple[Step, ...]]:
         """The executor's process is gone."""
-        return self._all(state, ORPHANED)
+        return self._all(state, self.at_orphaned)
 
     def due(self, state: WorkerState) -> tuple[str, Event] | None:
         """What the agenda says to do next, or None."""
