@@ -174,7 +174,7 @@ def _prompt(prompt: str | None, prompt_file: Path | None) -> str:
             raise click.ClickException(f"the prompt cannot be read from {prompt_file}: {error}") from error
         prompt = data.strip()
     if prompt is None:
-        prompt = "What is the capital of France? Tell me one thing about it."
+        prompt = "Tell me in two sentences why Paris is famous."
     if not prompt.strip():
         raise click.UsageError("The prompt is empty.")
     return prompt
@@ -205,9 +205,9 @@ def _plan(
     tp, pp = tp or default[0], pp or default[1]
     if dtype == "auto":
         choice = choose(read_facts())
-        dtype, why = choice.dtype, choice.reason
+        dtype, why = choice.dtype, choice.reason.rstrip(".")
     else:
-        why = "asked for"
+        why = f"{dtype}, as asked for"
     plan = _Plan(model, tp, pp, max_tokens, dtype, why)
     try:
         weights = open_model(model)
@@ -333,7 +333,7 @@ def _table(facts: dict[str, Any]) -> Table:
         "trace": f"{facts['trace_verdict']} ({facts['trace_lines']:,} steps of {ranks + 1} processes)",
         "ranks": f"TP {facts['tp']} x PP {facts['pp']} by {facts['start_method']}, {ready}",
         "speed": f"{rate} ({facts['tokens']} tokens, first after {facts['seconds_to_first_token']} s)",
-        "arithmetic": f"{facts['dtype']} ({facts['dtype_reason']})",
+        "arithmetic": facts["dtype_reason"],
         "what ran": "; ".join(facts["instruction_sets"]),
         "left behind": "nothing" if not left else "; ".join(left),
     }
