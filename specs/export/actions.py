@@ -16,15 +16,16 @@ from ...protocol.shutdown import Stop
 from ..models import Model
 from ..world import World
 from .glue.words import Only, Work
-from .small import Value
+from .tree import Value
 
 
 @dataclass(frozen=True)
 class Action:
-    """One action; `reads` is the quiet reading that it may be, and its first argument then is the rank."""
+    """One action; `reads` is the quiet reading that it may be."""
 
     name: str
-    arguments: tuple[Value, ...] = ()
+    arguments: tuple[tuple[str, Value], ...] = ()
+    """By name of parameter; each function takes those that it has a parameter for."""
     fair: bool = True
     budget: str = ""
     reads: Only = Only.NONE
@@ -32,7 +33,7 @@ class Action:
     def __str__(self) -> str:
         words = (
             argument.name if isinstance(argument, RankStartOn | Work | Stop) else str(argument)
-            for argument in self.arguments
+            for _, argument in self.arguments
         )
         return " ".join((self.name, *words))
 
@@ -78,58 +79,60 @@ def _all(model: Model, world: World) -> list[Action]:
 
     def add(
         name: str,
-        *domains: range | tuple[Value, ...],
         fair: bool = True,
         budget: str = "",
         reads: Only = Only.NONE,
+        **domains: range | tuple[Value, ...],
     ) -> None:
-        for arguments in product(*domains):
-            found.append(Action(name, arguments, fair and (not budget or budget == certain), budget, reads))
+        is_fair = fair and (not budget or budget == certain)
+        for values in product(*domains.values()):
+            arguments = tuple(zip(domains, values, strict=True))
+            found.append(Action(name, arguments, is_fair, budget, reads))
 
     certain = "start_deadlines" if model.deadline_is_certain else ""
     # Fair: what processes do by themselves, and the alarm.
-    add("make", ranks)
-    add("join", ranks)
-    add("ring", _STAGES)
-    add("read", ranks, _CONTROL, reads=Only.CONTROL)
-    add("reap", ranks)
-    add("read_joined", ranks, reads=Only.JOINED)
-    add("read_opened", ranks, reads=Only.OPENED)
-    add("be_born", ranks)
-    add("end_phase", ranks, _PHASES)
-    add("do_due", ranks, range(len(model.worker.agenda)))
-    add("hear_joined", ranks)
-    add("hear_opened", ranks, reads=Only.INTAKE)
-    add("stop", ranks)
-    add("be_clean", ranks)
-    add("die_of_kill", ranks)
-    add("die_of_term", ranks)
+    add("make", r=ranks)
+    add("join", r=ranks)
+    add("ring", stage=_STAGES)
+    add("read", reads=Only.CONTROL, r=ranks, word=_CONTROL)
+    add("reap", r=ranks)
+    add("read_joined", reads=Only.JOINED, r=ranks)
+    add("read_opened", reads=Only.OPENED, r=ranks)
+    add("be_born", r=ranks)
+    add("end_phase", r=ranks, phase=_PHASES)
+    add("do_due", r=ranks, k=range(len(model.worker.agenda)))
+    add("hear_joined", r=ranks)
+    add("hear_opened", reads=Only.INTAKE, r=ranks)
+    add("stop", r=ranks)
+    add("be_clean", r=ranks)
+    add("die_of_kill", r=ranks)
+    add("die_of_term", r=ranks)
     if world.budgets.parents:  # else no line is ever GONE
-        add("be_orphaned", ranks)
-        add("end_with_executor", ranks)
-    add("take_call", ranks, numbers)
-    add("return", ranks, numbers)
-    add("be_sent", ranks, numbers, reads=Only.SENT)
-    add("take_returned", ranks, numbers, threads)
-    add("take_raised", ranks, numbers, threads)
+        add("be_orphaned", r=ranks)
+        add("end_with_executor", r=ranks)
+    add("take_call", r=ranks, n=numbers)
+    add("return", r=ranks, n=numbers)
+    add("be_sent", reads=Only.SENT, r=ranks, n=numbers)
+    add("take_returned", r=ranks, n=numbers, t=threads)
+    add("take_raised", r=ranks, n=numbers, t=threads)
     for name in ("drain", "park", "look", "settle"):
-        add(name, threads, numbers)
+        add(name, t=threads, c=numbers)
     # Not fair: faults, signals that do nothing, callers, deadlines.
-    add("submit", threads, fair=False)
-    add("die_late", ranks, fair=False)
+    add("submit", fair=False, t=threads)
+    add("die_late", fair=False, r=ranks)
     if world.budgets.freezes:
-        add("thaw", ranks, fair=False)
+        add("thaw", fair=False, r=ranks)
     for name, budget in _FAULTS_OF_RANKS:
-        add(name, ranks, budget=budget)
+        add(name, budget=budget, r=ranks)
     for name, budget in _FAULTS:
         add(name, budget=budget)
-    add("expire", numbers, budget="call_deadlines")
-    add("cancel", numbers, budget="cancels")
-    add("give_up", threads, numbers, budget="give_ups")
-    add("run_out", threads, numbers, budget="give_ups")
-    add("garble", ranks, numbers, threads, budget="raises")
-    add("be_stale", ranks, _CONTROL, range(2), budget="stale")
-    add("stray", ranks, range(3), numbers, threads, budget="stale")
+    add("expire", budget="call_deadlines", c=numbers)
+    add("cancel", budget="cancels", c=numbers)
+    add("give_up", budget="give_ups", t=threads, c=numbers)
+    add("run_out", budget="give_ups", t=threads, c=numbers)
+    add("garble", budget="raises", r=ranks, n=numbers, t=threads)
+    add("be_stale", budget="stale", r=ranks, word=_CONTROL, epoch=range(2))
+    add("stray", budget="stale", r=ranks, kind=range(3), c=numbers, t=threads)
     return found
 
 

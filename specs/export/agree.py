@@ -28,7 +28,7 @@ from .engines import Counted, Deadline, Silent, rumur, spin
 from .murphi import RESTS, murphi
 from .program import Exported, exported
 from .promela import processes, promela
-from .small import ExportError, Var
+from .tree import ExportError, Var
 
 FULL: dict[str, tuple[int, ...]] = dict.fromkeys(MODELS, (1, 2)) | {"ready": (1, 2), "queues": (1, 2, 3)}
 """The sizes in which each model is compared."""

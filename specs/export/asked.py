@@ -16,7 +16,7 @@ from ..explore.property import Kind
 from ..world import Now
 from .program import Exported
 from .promela import Formula
-from .small import Expr, disjunction, negated
+from .tree import Expr, disjunction, negated
 
 
 @dataclass(frozen=True)

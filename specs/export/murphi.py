@@ -19,21 +19,7 @@ from collections.abc import Iterator, Sequence
 from enum import Enum
 
 from .program import Exported
-from .small import (
-    Call,
-    Const,
-    Expr,
-    For,
-    If,
-    Local,
-    Op,
-    Procedure,
-    Set,
-    Stmt,
-    Value,
-    Var,
-    While,
-)
+from .tree import Call, Const, Expr, For, If, Local, Op, Procedure, Set, Stmt, Value, Var, While
 from .variables import Variable
 
 RESTS = 2
@@ -97,7 +83,7 @@ class _Printer:
             yield f"  {'elsif' if place else 'if'} action = {place} then"
             if action.budget:
                 yield f"    b_{action.budget} := b_{action.budget} - 1;"
-            yield f"    {action.do}({', '.join(map(number, action.arguments))});"
+            yield f"    {action.do}({', '.join(map(number, self.model.arguments(action, action.do)))});"
         yield "  endif;"
         yield "  conclude();"
         yield "  forget_scratch();"

@@ -21,17 +21,19 @@ from ..explore import Property
 from ..models import Model
 from ..world import Now, World
 from .actions import Action, actions
+from .glue import channels, ends, holds, holds_calls, holds_stop
 from .glue import executor as glue_executor
-from .glue import holds as glue_holds
 from .glue import rank as glue_rank
 from .glue import step as glue_step
 from .glue import threads as glue_threads
 from .glue import words as glue_words
-from .small import Const, Expr, Op, Program, Var, compared, conjunction, negated
+from .glue.words import Only
+from .small import Program
 from .tables import written
+from .tree import Const, Expr, Value, Var, compared, conjunction, disjunction, negated
 from .variables import Size, Variable, declared, projected, size_of
 
-_GLUE = (glue_rank, glue_threads, glue_executor, glue_step, glue_holds)
+_GLUE = (channels, glue_rank, glue_threads, glue_executor, glue_step, ends, holds, holds_calls, holds_stop)
 
 
 @dataclass(frozen=True)
@@ -64,34 +66,38 @@ class Exported:
         """What the model must have."""
         return self.model.properties(self.world)
 
+    @property
+    def until(self) -> str:
+        """The function of the glue that says where the model goes no further; empty if there is none."""
+        return "" if self.model.until is None else self.model.until.__name__
+
+    def arguments(self, action: Action, function: str) -> list[Value]:
+        """What `function` of the action is called with."""
+        return self.program.arguments(function, dict(action.arguments))
+
     def guard(self, action: Action) -> Expr:
         """When the action may happen, with everything that holds of every action."""
-        parts = [self.program.expression(action.can, *action.arguments)]
+        parts = [self.program.expression(action.can, *self.arguments(action, action.can))]
         if action.budget:
             parts.append(compared("<", Const(0), Var(f"b_{action.budget}")))
         if self.size.EAGER:
-            quiet = self.program.names["Only"]
-            assert isinstance(quiet, type)
-            free = compared("==", Var("only"), Const(quiet["NONE"]))
-            if action.reads is not quiet["NONE"]:
-                rank = compared("==", Var("only_rank"), Const(action.arguments[0]))
+            free = compared("==", Var("only"), Const(Only.NONE))
+            if action.reads is not Only.NONE:
+                rank = compared("==", Var("only_rank"), Const(dict(action.arguments)["r"]))
                 mine = conjunction([compared("==", Var("only"), Const(action.reads)), rank])
-                free = Op("or", (free, mine))
+                free = disjunction([free, mine])
             parts.append(free)
-        if self.model.until is not None:
-            parts.append(negated(self.program.expression(UNTIL[self.model.until.__name__])))
+        if self.until:
+            parts.append(negated(self.program.expression(self.until)))
         return conjunction(parts)
 
     @property
     def accepting(self) -> Expr:
         """Whether a run may end here."""
         rest = self.program.expression("may_end")
-        if self.model.until is None:
+        if not self.until:
             return rest
-        return Op("or", (self.program.expression(UNTIL[self.model.until.__name__]), rest))
-
-
-UNTIL = {"is_up": "is_up", "is_over": "is_over"}
+        return disjunction([self.program.expression(self.until), rest])
 
 
 def exported(

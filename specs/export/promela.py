@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from .program import Exported
-from .small import Call, Const, Expr, For, If, Local, Op, Procedure, Set, Stmt, Value, Var, While
+from .tree import Call, Const, Expr, For, If, Local, Op, Procedure, Set, Stmt, Value, Var, While
 from .variables import Variable
 
 _SIGNS = {"and": "&&", "or": "||"}
@@ -168,7 +168,7 @@ class _Printer:
         yield "  switch (action) {"
         for place, action in enumerate(self.model.actions):
             budget = f"now.b_{action.budget}--; " if action.budget else ""
-            call = f"p_{action.do}({', '.join(map(number, action.arguments))});"
+            call = f"p_{action.do}({', '.join(map(number, self.model.arguments(action, action.do)))});"
             yield f"  case {place}: {budget}{call} break;  /* {action} */"
         yield "  }"
         yield "  p_conclude();"

@@ -6,7 +6,7 @@ attributes are the variables of the model. There are two kinds of function. One 
 a range, and calls of procedures. `any` and `all` over a range are written out, too. Numbers and enum members stand for
 themselves; `is`, `==` and `in (...)` compare. Whatever else Python has is refused, with its line.
 
-The program is read once into the small tree below, in which expressions are already written out and folded; each
+The program is read once into a small tree (`tree`), in which expressions are already written out and folded; each
 printer (`murphi`, `promela`) then has only this tree to deal with. Since the text is Python, it can be run as well
 (`twin`), and type checkers and readers see ordinary code.
 """
@@ -15,104 +15,31 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
 
-Value = int | bool | Enum
+from .tree import (
+    FALSE,
+    TRUE,
+    Call,
+    Const,
+    ExportError,
+    Expr,
+    For,
+    If,
+    Local,
+    Procedure,
+    Set,
+    Stmt,
+    Value,
+    Var,
+    While,
+    arithmetic,
+    compared,
+    conjunction,
+    disjunction,
+    negated,
+)
 
-
-class ExportError(Exception):
-    """Something cannot be said in the small language, or not exactly; the export refuses rather than guesses."""
-
-
-@dataclass(frozen=True)
-class Const:
-    """A number, a truth value, or an enum member."""
-
-    value: Value
-
-
-@dataclass(frozen=True)
-class Var:
-    """A variable of the model, or (with `at`) one of an array of them."""
-
-    name: str
-    at: Expr | None = None
-
-
-@dataclass(frozen=True)
-class Local:
-    """A parameter or a local variable of a procedure."""
-
-    name: str
-
-
-@dataclass(frozen=True)
-class Op:
-    """An operator with its operands: `==`, `<`, `<=`, `+`, `-`, `*`, `not`, `and`, `or`."""
-
-    sign: str
-    operands: tuple[Expr, ...]
-
-
-Expr = Const | Var | Local | Op
-
-
-@dataclass(frozen=True)
-class Set:
-    """Assign."""
-
-    target: Var | Local
-    value: Expr
-
-
-@dataclass(frozen=True)
-class If:
-    """Alternatives in order; the last may have the condition True."""
-
-    arms: tuple[tuple[Expr, tuple[Stmt, ...]], ...]
-
-
-@dataclass(frozen=True)
-class While:
-    """Repeat while the condition holds."""
-
-    condition: Expr
-    body: tuple[Stmt, ...]
-
-
-@dataclass(frozen=True)
-class For:
-    """`name` goes from `first` up to, and without, `end`."""
-
-    name: str
-    first: int
-    end: int
-    body: tuple[Stmt, ...]
-
-
-@dataclass(frozen=True)
-class Call:
-    """Call a procedure."""
-
-    name: str
-    arguments: tuple[Expr, ...]
-
-
-Stmt = Set | If | While | For | Call
-
-
-@dataclass(frozen=True)
-class Procedure:
-    """A procedure: its parameters and its other local variables, each with whether it is a truth value; its body."""
-
-    name: str
-    parameters: tuple[tuple[str, bool], ...]
-    locals: tuple[tuple[str, bool], ...]
-    body: tuple[Stmt, ...]
-
-
-TRUE, FALSE = Const(True), Const(False)
 _COMPARE = {ast.Eq: "==", ast.Is: "==", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
 _DIFFER = (ast.NotEq, ast.IsNot)
 _ARITHMETIC = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*"}
@@ -132,6 +59,10 @@ class Program:
     def expression(self, name: str, *arguments: Value) -> Expr:
         """The expression function `name`, written out for constant arguments."""
         return self._write_out(name, [Const(value) for value in arguments])
+
+    def arguments(self, name: str, values: Mapping[str, Value]) -> list[Value]:
+        """Those of the named values that function `name` has parameters for, in its order."""
+        return [values[parameter] for parameter in _parameters(self._function(name))]
 
     def procedures(self, roots: Sequence[str]) -> list[Procedure]:
         """`roots` and every procedure that they need, each after those that it calls."""
@@ -194,17 +125,9 @@ class Program:
             case ast.BoolOp(op=ast.Or(), values=values):
                 return disjunction([self.read(value, known) for value in values])
             case ast.BinOp(left=left, op=op, right=right) if type(op) in _ARITHMETIC:
-                return _arithmetic(_ARITHMETIC[type(op)], self.read(left, known), self.read(right, known))
+                return arithmetic(_ARITHMETIC[type(op)], self.read(left, known), self.read(right, known))
             case ast.Compare(left=left, ops=[op], comparators=[right]):
                 return self._compared(self.read(left, known), op, right, known)
-            case ast.Compare(left=left, ops=[first, second], comparators=[middle, right]):
-                value = self.read(middle, known)
-                return conjunction(
-                    [
-                        self._compared(self.read(left, known), first, middle, known),
-                        self._compared(value, second, right, known),
-                    ]
-                )
             case ast.Call(func=ast.Name(id="any" | "all" as which), args=[ast.GeneratorExp() as generator]):
                 cases = self._cases(generator, known)
                 return disjunction(cases) if which == "any" else conjunction(cases)
@@ -236,15 +159,16 @@ class Program:
     def _range(self, node: ast.expr) -> tuple[int, int]:
         match node:
             case ast.Call(func=ast.Name(id="range"), args=[end]):
-                bounds = [Const(0), self.read(end, {})]
-            case ast.Call(func=ast.Name(id="range"), args=[first, end]):
-                bounds = [self.read(first, {}), self.read(end, {})]
-            case _:
-                raise ExportError(f"line {node.lineno}: only a range can be gone through")
-        numbers = [bound.value for bound in bounds if isinstance(bound, Const)]
-        if len(numbers) != 2 or not all(isinstance(number, int) for number in numbers):
-            raise ExportError(f"line {node.lineno}: a range needs constant bounds")
-        return int(str(int(numbers[0]))), int(str(int(numbers[1])))  # type: ignore[arg-type]
+                return 0, self._bound(end)
+            case ast.Call(func=ast.Name(id="range"), args=[start, end]):
+                return self._bound(start), self._bound(end)
+        raise ExportError(f"line {node.lineno}: only a range can be gone through")
+
+    def _bound(self, node: ast.expr) -> int:
+        value = self.read(node, {})
+        if isinstance(value, Const) and isinstance(value.value, int):
+            return value.value
+        raise ExportError(f"line {node.lineno}: a range needs constant bounds")
 
     # --- statements -------------------------------------------------------------------------------------------------
 
@@ -274,7 +198,7 @@ class Program:
                 return [Set(self._target(target, known), self.read(value, known))]
             case ast.AugAssign(target=target, op=op, value=value) if type(op) in _ARITHMETIC:
                 place = self._target(target, known)
-                return [Set(place, _arithmetic(_ARITHMETIC[type(op)], place, self.read(value, known)))]
+                return [Set(place, arithmetic(_ARITHMETIC[type(op)], place, self.read(value, known)))]
             case ast.If():
                 return self._if(node, known, found)
             case ast.While(test=test, body=body, orelse=[]):
@@ -314,63 +238,6 @@ class Program:
         if not isinstance(target, Var | Local):
             raise ExportError(f"line {node.lineno}: {ast.unparse(node)} is nothing to assign to")
         return target
-
-
-# --- folding ----------------------------------------------------------------------------------------------------------
-
-
-def compared(sign: str, left: Expr, right: Expr) -> Expr:
-    """A comparison, decided if both sides are constants."""
-    if isinstance(left, Const) and isinstance(right, Const):
-        if sign == "==":
-            return Const(left.value is right.value or left.value == right.value)
-        if isinstance(left.value, Enum) or isinstance(right.value, Enum):
-            raise ExportError(f"{left.value} and {right.value} have no order")
-        less = {"<": left.value < right.value, "<=": left.value <= right.value}
-        return Const(less[sign] if sign in less else not less["<=" if sign == ">" else "<"])
-    if sign in (">", ">="):
-        return Op("<" if sign == ">" else "<=", (right, left))
-    return Op(sign, (left, right))
-
-
-def negated(value: Expr) -> Expr:
-    """Not."""
-    if isinstance(value, Const):
-        return Const(not value.value)
-    if isinstance(value, Op) and value.sign == "not":
-        return value.operands[0]
-    return Op("not", (value,))
-
-
-def conjunction(values: Sequence[Expr]) -> Expr:
-    """And; of nothing, True."""
-    kept = [value for value in values if value != TRUE]
-    if FALSE in kept:
-        return FALSE
-    return TRUE if not kept else kept[0] if len(kept) == 1 else Op("and", tuple(kept))
-
-
-def disjunction(values: Sequence[Expr]) -> Expr:
-    """Or; of nothing, False."""
-    kept = [value for value in values if value != FALSE]
-    if TRUE in kept:
-        return TRUE
-    return FALSE if not kept else kept[0] if len(kept) == 1 else Op("or", tuple(kept))
-
-
-def _arithmetic(sign: str, left: Expr, right: Expr) -> Expr:
-    if isinstance(left, Const) and isinstance(right, Const):
-        one, two = left.value, right.value
-        assert isinstance(one, int)
-        assert isinstance(two, int)
-        return Const({"+": one + two, "-": one - two, "*": one * two}[sign])
-    if sign == "+" and left == Const(0):
-        return right
-    if sign in "+-" and right == Const(0):
-        return left
-    if sign == "*" and Const(1) in (left, right):
-        return left if right == Const(1) else right
-    return Op(sign, (left, right))
 
 
 def _parameters(function: ast.FunctionDef) -> list[str]:

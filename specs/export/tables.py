@@ -4,32 +4,25 @@ Theory of operation. Everything here is generated from `Table`, `Cluster`, `Coup
 variant or mutant: which row applies and where it leads (`look`), its effects (`perform`), which events a fact consists
 of (`following`), which coupling row acts first (`inner`, `outer`), the agenda (`due`). Where the machines keep their
 states follows from the names of the clusters: `w.x_start` and `w.x_start_of[rank]`, and for a worker `w.w_boot[rank]`.
-
-Guards are Python functions of two identities. Each is tried on all identities of a small domain, and must be a function
-of whether epoch, rank and call are equal; then it is written as such, and otherwise the export refuses.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import product
-from typing import TypeVar
 
-from ...protocol.core import Cluster, Effect, Event, Guard, Identity, Kind, State, Table
-from ...protocol.core.coupling import Coupled, When
+from ...protocol.core import Cluster, Effect, Kind, State, Table
 from ...protocol.core.table import Compiled
-from ...protocol.executor import RANK_DIED, RANK_MADE, START_DEADLINE, ExecutorProtocol
+from ...protocol.executor import ExecutorProtocol
 from ...protocol.futures import FuturesDo, ReplyOn
-from ...protocol.life import LifeDo, LifeOn
-from ...protocol.queues import QueueDo
-from ...protocol.ready import RankStartOn, ReadyDo
-from ...protocol.shutdown import StopDo
-from ...protocol.worker import ORPHANED, STOP, WorkerProtocol
-from .glue.words import Machine, Work
-from .small import ExportError
-
-T = TypeVar("T")
+from ...protocol.life import LifeOn
+from ...protocol.ready import ReadyDo
+from ...protocol.worker import WorkerProtocol
+from .effects import REACHING, executor_does, worker_does
+from .glue.words import Machine
+from .guards import guarded
+from .tree import ExportError
+from .wording import acts_when, among, chain, coupling_rows, name_of, target, there, tuple_of
 
 EXECUTOR = ("life", "start", "broadcast", "replies", "stop", "call", "listener", "caller")
 WORKER = ("boot", "intake", "outlet", "serve", "leave")
@@ -107,8 +100,8 @@ class _Writer:
 
     def load(self) -> Iterator[str]:
         yield "def load(w):"
-        for word, place in _chain(self.places):
-            yield f"    {word} w.machine is {_name(place.machine)}:"
+        for word, place in chain(self.places):
+            yield f"    {word} {there(place.machine)}w.machine is {name_of(place.machine)}:"
             yield f"        w.source = {place.state}"
             yield f"        w.about = {place.about}"
             if place.machine is Machine.CALL_OF:
@@ -117,10 +110,9 @@ class _Writer:
 
     def store(self) -> Iterator[str]:
         yield "def store(w):"
-        for word, place in _chain(self.places):
-            if place.machine is not Machine.CALLER:
-                yield f"    {word} w.machine is {_name(place.machine)}:"
-                yield f"        {place.state} = w.dest"
+        for word, place in chain(self.places):
+            yield f"    {word} {there(place.machine)}w.machine is {name_of(place.machine)}:"
+            yield f"        {place.state} = w.dest"
 
     def look(self) -> Iterator[str]:
         yield "def look(w):"
@@ -132,14 +124,14 @@ class _Writer:
         tables = {id(place.table): place.table for place in self.places}
         for table in tables.values():
             machines = [place.machine for place in self.places if place.table is table]
-            yield f"    if w.machine in {_tuple(machines)}:"
-            for word, event in _chain(list(table.events)):
-                yield f"        {word} w.event is {_name(event)}:"
+            yield f"    if {there(*machines)}w.machine in {tuple_of(machines)}:"
+            for word, event in chain(list(table.events)):
+                yield f"        {word} w.event is {name_of(event)}:"
                 if event.kind is Kind.MESSAGE:
                     yield "            w.by_message = True"
                 sources = [state for state in table.states if (state, event) in table.alternatives]
-                for word2, state in _chain(sources):
-                    yield f"            {word2} w.source is {_name(state)}:"
+                for word2, state in chain(sources):
+                    yield f"            {word2} w.source is {name_of(state)}:"
                     rows = table.alternatives[state, event]
                     yield from self.alternatives(table, state, rows)
                 if not sources:
@@ -150,17 +142,15 @@ class _Writer:
         if len(rows) == 1 and not rows[0].conditions and not rows[0].unless:
             yield from (indent + line for line in self.row(table, state, rows[0]))
             return
-        for word, row in _chain(rows):
-            yield f"{indent}{word} {_guarded(row)}:"
+        for word, row in chain(rows):
+            yield f"{indent}{word} {guarded(row)}:"
             yield from (indent + "    " + line for line in self.row(table, state, row))
 
     def row(self, table: Table, state: State, row: Compiled) -> Iterator[str]:
         yield "w.legal = True"
         if row.dest is not state:
-            yield f"w.dest = {_name(row.dest)}"
-        if FuturesDo.PASS_ON in row.after:
-            if row.dest is not state:
-                raise ExportError(f"{table.name}: a row that passes a reply on must stay")
+            yield f"w.dest = {name_of(row.dest)}"
+        if FuturesDo.PASS_ON in row.after and row.dest is state:  # else it is taken, whatever it says
             yield "w.passes = True"
         if row.after:
             phase = row.dest.name if ReadyDo.SEND_PHASE in row.after else ""
@@ -174,10 +164,10 @@ class _Writer:
         yield "def perform(w):"
         yield "    if w.works:"
         yield "        pass"
-        yield from self.performed(lambda effect, phase: _worker_does(effect, phase))
+        yield from self.performed(worker_does)
         yield "    else:"
         yield "        pass"
-        yield from self.performed(lambda effect, phase: _EXECUTOR_DOES.get(effect, ()))
+        yield from self.performed(executor_does)
 
     def performed(self, does: Callable[[Effect, str], Sequence[str]]) -> Iterator[str]:
         for (effects, phase), number in self.effects.items():
@@ -191,28 +181,39 @@ class _Writer:
     def following(self) -> Iterator[str]:
         yield "def following(w):"
         yield "    if w.fact is Fact.ONE and w.done == 0:"
-        yield from _target("w.f_machine", "w.f_slot", "w.f_number", "w.f_event", 8)
-        executor = {"RANK_MADE": RANK_MADE, "RANK_DIED": RANK_DIED, "START_DEADLINE": START_DEADLINE}
+        yield from target("w.f_machine", "w.f_slot", "w.f_number", "w.f_event", 8)
+        executor = {
+            "RANK_MADE": self.executor.rank_made,
+            "RANK_DIED": self.executor.rank_died,
+            "START_DEADLINE": self.executor.at_start_deadline,
+        }
+        workers = {"STOP": self.worker.at_stop, "ORPHANED": self.worker.at_orphaned}
+        for told in (*executor.values(), *workers.values()):
+            if len({one[0] for one in told}) < len(told):
+                # Whether all events of a fact have rows is asked before the first is given; see step.check.
+                raise ExportError("a fact that tells one machine twice")
         for fact, events in executor.items():
             yield f"    if w.fact is Fact.{fact}:"
+            yield "        pass"
             of = "" if fact == "START_DEADLINE" else "_OF"
-            for word, (number, (cluster, event)) in _chain(list(enumerate(events))):
+            for word, (number, (cluster, event)) in chain(list(enumerate(events))):
                 yield f"        {word} w.done == {number}:"
                 slot = "w.f_slot" if of else "0"
-                yield from _target(f"Machine.{cluster.upper()}{of}", slot, "0", _name(event), 12)
+                yield from target(f"Machine.{cluster.upper()}{of}", slot, "0", name_of(event), 12)
             if fact == "RANK_DIED":
                 yield "        for c in range(1, CALLS + 1):"
                 yield f"            if not w.found and w.done == {len(events) - 1} + c:"
                 yield "                if w.x_here[c]:"
-                yield from _target("Machine.CALL_OF", "w.f_slot", "c", _name(ReplyOn.DIED), 20)
+                yield from target("Machine.CALL_OF", "w.f_slot", "c", name_of(ReplyOn.DIED), 20)
                 yield "                else:"
                 yield "                    w.done += 1"
-        for fact, told in {"STOP": STOP, "ORPHANED": ORPHANED}.items():
+        for fact, told in workers.items():
             yield f"    if w.fact is Fact.{fact}:"
-            for word, (number, (cluster, slot_of, event)) in _chain(list(enumerate(told))):
+            yield "        pass"
+            for word, (number, (cluster, slot_of, event)) in chain(list(enumerate(told))):
                 yield f"        {word} w.done == {number}:"
                 of = "" if slot_of < 0 else "_OF"
-                yield from _target(f"Machine.{cluster.upper()}{of}", "0", "0", _name(event), 12)
+                yield from target(f"Machine.{cluster.upper()}{of}", "0", "0", name_of(event), 12)
         yield "    if w.found:"
         yield "        w.done += 1"
 
@@ -222,17 +223,17 @@ class _Writer:
         yield "        pass"
         for name in WORKER:
             cluster: Cluster = getattr(self.worker, name)
-            yield from _coupling(cluster, name, f"w.w_{name}[w.rank]", f"w.w_{name}_of[w.rank]", "1", "0")
+            yield from coupling_rows(cluster, name, f"w.w_{name}[w.rank]", f"w.w_{name}_of[w.rank]", "1", "0")
         yield "    else:"
         yield "        pass"
         for name in EXECUTOR:
             if name != "call":
                 cluster = getattr(self.executor, name)
-                yield from _coupling(cluster, name, f"w.x_{name}", f"w.x_{name}_of[q]", "RANKS", "0")
+                yield from coupling_rows(cluster, name, f"w.x_{name}", f"w.x_{name}_of[q]", "RANKS", "0")
         yield "        for c in range(1, CALLS + 1):"
         yield "            if w.x_here[c]:"
         yield "                pass"
-        rows = _coupling(
+        rows = coupling_rows(
             self.executor.call, "call", "w.x_call[c]", "w.x_call_of[c * RANKS + q]", "RANKS", "c"
         )
         yield from ("        " + line for line in rows)
@@ -243,10 +244,10 @@ class _Writer:
         yield "        pass"
         for row in self.worker.coupling:
             table = getattr(self.worker, row.cluster).aggregate
-            acts = _acts(row, table, "w.w_{}[w.rank]", f"w.w_{row.cluster}[w.rank]")
+            acts = acts_when(row, table, "w.w_{}[w.rank]", f"w.w_{row.cluster}[w.rank]")
             if acts:
                 yield f"        if not w.found and {acts}:"
-                yield from _target(f"Machine.{row.cluster.upper()}", "0", "0", _name(row.then), 12)
+                yield from target(f"Machine.{row.cluster.upper()}", "0", "0", name_of(row.then), 12)
         yield "    else:"
         yield "        pass"
         for row in self.executor.coupling:
@@ -258,15 +259,15 @@ class _Writer:
             elif row.cluster == "listener":
                 yield "        for q in range(LISTENERS):"
                 slot, indent, state = "q", "            ", "w.x_listener[q]"
-            acts = _acts(row, table, "w.x_{}", state)
+            acts = acts_when(row, table, "w.x_{}", state)
             there = {"call": " and w.x_here[c]", "listener": " and q < w.x_listeners"}.get(row.cluster, "")
             yield f"{indent}if not w.found and {acts or 'False'}{there}:"
             machine = f"Machine.{row.cluster.upper()}"
-            yield from _target(machine, slot, number, _name(row.then), len(indent) + 4)
+            yield from target(machine, slot, number, name_of(row.then), len(indent) + 4)
 
     def agenda(self) -> Iterator[str]:
         acts = [
-            _acts(row, getattr(self.worker, row.cluster).aggregate, "w.w_{}[r]", f"w.w_{row.cluster}[r]")
+            acts_when(row, getattr(self.worker, row.cluster).aggregate, "w.w_{}[r]", f"w.w_{row.cluster}[r]")
             or "False"
             for row in self.worker.agenda
         ]
@@ -281,7 +282,7 @@ class _Writer:
         for number, row in enumerate(self.worker.agenda):
             yield f"    if k == {number}:"
             yield f"        w.f_machine = Machine.{row.cluster.upper()}"
-            yield f"        w.f_event = {_name(row.then)}"
+            yield f"        w.f_event = {name_of(row.then)}"
 
     # --- beginnings -------------------------------------------------------------------------------------------------
 
@@ -289,212 +290,32 @@ class _Writer:
         yield "def reset_worker(w, r):"
         for name in WORKER:
             cluster: Cluster = getattr(self.worker, name)
-            yield f"    w.w_{name}[r] = {_name(cluster.aggregate.initial)}"
+            yield f"    w.w_{name}[r] = {name_of(cluster.aggregate.initial)}"
             if cluster.member is not None:
-                yield f"    w.w_{name}_of[r] = {_name(cluster.member.initial)}"
+                yield f"    w.w_{name}_of[r] = {name_of(cluster.member.initial)}"
         yield "def reset_executor(w):"
         for name in ("life", "start", "broadcast", "replies", "stop"):
             cluster = getattr(self.executor, name)
-            yield f"    w.x_{name} = {_name(cluster.aggregate.initial)}"
+            yield f"    w.x_{name} = {name_of(cluster.aggregate.initial)}"
             if cluster.member is not None:
                 yield "    for q in range(RANKS):"
-                yield f"        w.x_{name}_of[q] = {_name(cluster.member.initial)}"
+                yield f"        w.x_{name}_of[q] = {name_of(cluster.member.initial)}"
         yield "    for q in range(LISTENERS):"
-        yield f"        w.x_listener[q] = {_name(self.executor.listener.aggregate.initial)}"
+        yield f"        w.x_listener[q] = {name_of(self.executor.listener.aggregate.initial)}"
         yield "def reset_reply(w, c, r):"
-        yield f"    w.x_call[c] = {_name(self.executor.call.aggregate.initial)}"
+        yield f"    w.x_call[c] = {name_of(self.executor.call.aggregate.initial)}"
         assert self.executor.call.member is not None
-        yield f"    w.x_call_of[c * RANKS + r] = {_name(self.executor.call.member.initial)}"
+        yield f"    w.x_call_of[c * RANKS + r] = {name_of(self.executor.call.member.initial)}"
 
     def facts(self) -> Iterator[str]:
         life = self.executor.life.aggregate
         states = [state for state in life.states if (state, LifeOn.FAULT) in life.alternatives]
         yield "def fault_has_row(w):"
-        yield f"    return {_among('w.x_life', states) or 'False'}"
+        yield f"    return {among('w.x_life', states) or 'False'}"
         yield "def caller_is_over(w):"
         final = [
             state
             for state in self.executor.caller.aggregate.states
             if state in self.executor.caller.aggregate.final
         ]
-        yield f"    return {_among('w.dest', final) or 'False'}"
-
-
-# --- effects ----------------------------------------------------------------------------------------------------------
-
-REACHING = frozenset(
-    {
-        StopDo.CLOSE_CONTROL,
-        StopDo.SEND_SIGTERM,
-        StopDo.SEND_SIGKILL,
-        StopDo.REAP,
-        QueueDo.SEND_JOINED,
-        QueueDo.SEND_OPEN,
-    }
-)
-"""The executor's effects that reach a rank."""
-
-_EXECUTOR_DOES: dict[Effect, Sequence[str]] = {
-    StopDo.CLOSE_CONTROL: ("close_control(w, w.slot)",),
-    StopDo.SEND_SIGTERM: ("kill(w, w.slot, Sent.TERM)",),
-    StopDo.SEND_SIGKILL: ("kill(w, w.slot, Sent.KILL)",),
-    StopDo.REAP: ("reap(w, w.slot)",),
-    QueueDo.SEND_JOINED: ("join(w, w.slot)",),
-    QueueDo.SEND_OPEN: ("send(w, w.slot, 0)",),
-    StopDo.ARM_GRACE: ("w.alarm = Alarm.ARM_GRACE",),
-    StopDo.ARM_TERM: ("w.alarm = Alarm.ARM_TERM",),
-    StopDo.ARM_KILL: ("w.alarm = Alarm.ARM_KILL",),
-    StopDo.DISARM: ("w.alarm = Alarm.OFF",),
-    StopDo.WAKE_BLOCKED: ("w.m_woken = True",),
-    StopDo.CALL_BACK: ("call_back(w)",),
-    StopDo.REPORT_SURVIVOR: ("w.survivors[w.about] = True",),
-    LifeDo.ANNOUNCE_UP: ("w.m_up = True",),
-    LifeDo.ANNOUNCE_FAILURE: ("w.m_failure = True",),
-    LifeDo.ANNOUNCE_END: ("w.m_end = True",),
-    FuturesDo.RESOLVE: ("resolve(w)",),
-    FuturesDo.FAIL: ("hand_over(w)",),
-    FuturesDo.WAKE_PARKED: ("w.wakes = True",),
-}
-"""What each effect of the executor does to the world; any other has no effect there."""
-
-_WORKER_DOES: dict[Effect, Sequence[str]] = {
-    ReadyDo.SEND_HELLO: ("say(w, w.rank, RankStartOn.HELLO)",),
-    ReadyDo.SEND_READY: ("say(w, w.rank, RankStartOn.READY)",),
-    ReadyDo.SEND_FAILED: ("say(w, w.rank, RankStartOn.FAILED)",),
-    QueueDo.SEND_JOINED: ("joins_in(w, w.rank)",),
-    QueueDo.SEND_OPEN: ("answer(w, w.rank, 0)",),
-    StopDo.EXIT: ("dies(w, w.rank)",),
-}
-
-
-def _worker_does(effect: Effect, phase: str) -> Sequence[str]:
-    """What an effect of a worker does to the world; a piece of work is begun."""
-    if effect is ReadyDo.SEND_PHASE:
-        if phase in RankStartOn.__members__:
-            return (f"say(w, w.rank, RankStartOn.{phase})",)
-        return ("dies(w, w.rank)", "w.o_illegal = True")  # there is no such phase to tell
-    if effect.name in Work.__members__:
-        begun = f"w.work[w.rank] = Work.{effect.name}"
-        if effect is FuturesDo.SEND_REPLY:
-            return (begun, "answer_returned(w, w.rank)")
-        if effect is FuturesDo.SEND_FAILURE:
-            return (begun, "answer_raised(w, w.rank)")
-        return (begun,)
-    return _WORKER_DOES.get(effect, ())
-
-
-# --- words ------------------------------------------------------------------------------------------------------------
-
-
-def _name(word: State | Event | Machine) -> str:
-    return f"{type(word).__name__}.{word.name}"
-
-
-def _tuple(words: Iterable[State | Event | Machine]) -> str:
-    return "(" + "".join(f"{_name(word)}, " for word in words).strip() + ")"
-
-
-def _among(variable: str, states: Sequence[State]) -> str:
-    return f"{variable} in {_tuple(states)}" if states else ""
-
-
-def _chain(items: Sequence[T]) -> Iterator[tuple[str, T]]:
-    """Each with the word that begins its branch."""
-    for number, item in enumerate(items):
-        yield ("elif" if number else "if"), item
-
-
-def _target(machine: str, slot: str, number: str, event: str, indent: int) -> Iterator[str]:
-    lines = (
-        "w.found = True",
-        f"w.machine = {machine}",
-        f"w.slot = {slot}",
-        f"w.number = {number}",
-        f"w.event = {event}",
-    )
-    yield from (" " * indent + line for line in lines)
-
-
-def _moved_by(table: Table, event: Event) -> list[State]:
-    return [state for state in table.states if table.moves(state, event)]
-
-
-def _acts(row: When, table: Table, watched: str, state: str) -> str:
-    """When a row between clusters acts; empty if never."""
-    moved = _among(state, _moved_by(table, row.then))
-    if not moved:
-        return ""
-    met = [_among(watched.format(name), sorted(states, key=str)) for name, states in row.conditions]
-    return " and ".join([*met, moved])
-
-
-def _coupling(
-    cluster: Cluster, name: str, aggregate: str, member: str, members: str, number: str
-) -> Iterator[str]:
-    """The coupling rows inside one cluster, each as an `if`."""
-    for row in cluster.coupling:
-        yield from _coupled(cluster, row, name, aggregate, member, members, number)
-
-
-def _coupled(
-    cluster: Cluster, row: Coupled, name: str, aggregate: str, member: str, members: str, number: str
-) -> Iterator[str]:
-    states = sorted(row.states, key=str)
-    if row.quantity == "each":
-        assert cluster.member is not None
-        moved = _among(member, _moved_by(cluster.member, row.then))
-        watched = _among(aggregate, states)
-        if moved and watched:
-            yield f"        for q in range({members}):"
-            yield f"            if not w.found and {watched} and {moved}:"
-            yield from _target(f"Machine.{name.upper()}_OF", "q", number, _name(row.then), 16)
-        return
-    moved = _among(aggregate, _moved_by(cluster.aggregate, row.then))
-    if moved:
-        quantity = "all" if row.quantity == "every" else "any"
-        watched = _among(member, states) or "False"
-        yield f"        if not w.found and {moved} and {quantity}({watched} for q in range({members})):"
-        yield from _target(f"Machine.{name.upper()}", "0", number, _name(row.then), 12)
-
-
-# --- guards -----------------------------------------------------------------------------------------------------------
-
-_PARTS = ("w.same_epoch", "w.same_rank", "w.same_call")
-_IDENTITIES = [Identity(*parts) for parts in product(range(2), range(3), range(3))]
-
-
-def _guarded(row: Compiled) -> str:
-    parts = [*(guard_text(guard) for guard in row.conditions), *(f"not {guard_text(g)}" for g in row.unless)]
-    return " and ".join(parts) or "True"
-
-
-def guard_text(guard: Guard) -> str:
-    """A guard as a condition on whether epoch, rank and call are equal.
-
-    Raises ExportError if it depends on anything else.
-    """
-    truth: dict[tuple[bool, ...], bool] = {}
-    for own, message in product(_IDENTITIES, repeat=2):
-        equal = tuple(one == two for one, two in zip(own, message, strict=True))
-        if truth.setdefault(equal, bool(guard(own, message))) != bool(guard(own, message)):
-            name = getattr(guard, "__name__", repr(guard))
-            raise ExportError(f"guard {name} is no function of which parts of two identities are equal")
-    needed = [
-        place
-        for place in range(len(_PARTS))
-        if any(value != truth[_flipped(equal, place)] for equal, value in truth.items())
-    ]
-    cases = {tuple(equal[place] for place in needed) for equal, value in truth.items() if value}
-    words = [
-        " and ".join(
-            _PARTS[place] if is_equal else f"not {_PARTS[place]}"
-            for place, is_equal in zip(needed, case, strict=True)
-        )
-        or "True"
-        for case in sorted(cases, reverse=True)
-    ]
-    return f"({' or '.join(words) or 'False'})"
-
-
-def _flipped(equal: tuple[bool, ...], place: int) -> tuple[bool, ...]:
-    return tuple(not value if number == place else value for number, value in enumerate(equal))
+        yield f"    return {among('w.dest', final) or 'False'}"

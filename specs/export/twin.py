@@ -15,8 +15,8 @@ from typing import Any
 from ..world import Now
 from .actions import Action
 from .glue.words import Only
-from .program import UNTIL, Exported
-from .small import Value
+from .program import Exported
+from .tree import Value
 from .variables import projected
 
 State = tuple[Any, ...]
@@ -52,8 +52,7 @@ class Twin:
     def steps(self, state: State) -> Iterator[tuple[Action, State]]:
         """Each action that may happen, and where it leads."""
         w = self._variables(state)
-        until = self.model.model.until
-        if until is not None and self.functions[UNTIL[until.__name__]](w):
+        if self.model.until and self.functions[self.model.until](w):
             return
         for action in self.model.actions:
             if self._may(w, action):
@@ -61,7 +60,7 @@ class Twin:
                 if action.budget:
                     name = f"b_{action.budget}"
                     setattr(after, name, getattr(after, name) - 1)
-                self.functions[action.do](after, *action.arguments)
+                self.functions[action.do](after, *self.model.arguments(action, action.do))
                 self.functions["conclude"](after)
                 yield action, self._state(after)
 
@@ -75,10 +74,10 @@ class Twin:
         if w.only is not Only.NONE:
             return (
                 w.only is action.reads
-                and w.only_rank == action.arguments[0]
-                and bool(self.functions[action.can](w, *action.arguments))
+                and w.only_rank == dict(action.arguments)["r"]
+                and bool(self.functions[action.can](w, *self.model.arguments(action, action.can)))
             )
-        return bool(self.functions[action.can](w, *action.arguments))
+        return bool(self.functions[action.can](w, *self.model.arguments(action, action.can)))
 
     def _begun(self, values: dict[str, Any]) -> State:
         w = _Variables()

@@ -20,7 +20,7 @@ from ...protocol.worker import CLUSTERS as WORKER_CLUSTERS
 from ..models import Model
 from ..world import Mark, Now, Offence, Rank, Signal, World
 from .glue.words import Alarm, Scratch, Sent, W, Work
-from .small import ExportError, Value
+from .tree import ExportError, Value
 
 
 @dataclass(frozen=True)

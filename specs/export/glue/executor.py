@@ -12,22 +12,10 @@ from ....protocol.life import Life, LifeOn
 from ....protocol.queues import Gate, Reader, ReaderOn, SeatOn
 from ....protocol.ready import RankStart, RankStartOn, Start
 from ....protocol.shutdown import RankStop, Stop, StopOn
-from .rank import heard, is_made, orphan, taken
+from ...world import Status
+from .channels import heard, is_made, orphan, taken
 from .threads import drains
-from .words import (
-    AHEAD,
-    CALLS,
-    LISTENERS,
-    PLACES,
-    RANKS,
-    THREADS,
-    WORDS,
-    Alarm,
-    Fact,
-    Machine,
-    Status,
-    W,
-)
+from .words import AHEAD, CALLS, LISTENERS, PLACES, RANKS, THREADS, WORDS, Alarm, Fact, Machine, W
 from .written import reset_executor, reset_reply
 
 
@@ -157,7 +145,7 @@ def can_ring(w: W, stage: Stop) -> bool:
     return not w.gone and w.alarm is not Alarm.OFF and w.x_stop is stage
 
 
-def do_ring(w: W, stage: Stop) -> None:
+def do_ring(w: W) -> None:
     """The time of the stage is over."""
     w.alarm = Alarm.OFF
     give(w, Machine.STOP, 0, StopOn.ALARM)
@@ -270,7 +258,7 @@ def do_read_opened(w: W, r: int) -> None:
     give(w, Machine.REPLIES_OF, r, ReaderOn.OPENED)
 
 
-def can_be_stale(w: W, r: int, word: RankStartOn, epoch: int) -> bool:
+def can_be_stale(w: W, r: int) -> bool:
     """A word of an earlier epoch (`epoch` 1) or of another rank (0) may come on the rank's channel."""
     return hears(w) and w.x_stop_of[r] not in (RankStop.ABSENT, RankStop.REAPED)
 
@@ -310,7 +298,7 @@ def can_take_returned(w: W, r: int, n: int, t: int) -> bool:
     return can_take(w, r, 2 * n - 1, t)
 
 
-def do_take_returned(w: W, r: int, n: int, t: int) -> None:
+def do_take_returned(w: W, r: int, n: int) -> None:
     """It is taken."""
     taken(w, r)
     offer(w, r, ReplyOn.RETURNED, n, True)
@@ -321,7 +309,7 @@ def can_take_raised(w: W, r: int, n: int, t: int) -> bool:
     return can_take(w, r, 2 * n, t)
 
 
-def do_take_raised(w: W, r: int, n: int, t: int) -> None:
+def do_take_raised(w: W, r: int, n: int) -> None:
     """It is taken."""
     taken(w, r)
     offer(w, r, ReplyOn.RAISED, n, True)
@@ -332,7 +320,7 @@ def can_garble(w: W, r: int, n: int, t: int) -> bool:
     return can_take(w, r, 2 * n - 1, t)
 
 
-def do_garble(w: W, r: int, n: int, t: int) -> None:
+def do_garble(w: W, r: int, n: int) -> None:
     """It counts as a failure."""
     taken(w, r)
     offer(w, r, ReplyOn.RAISED, n, True)
@@ -343,12 +331,12 @@ def first_call(w: W, c: int) -> bool:
     return w.x_here[c] and all(c <= d or not w.x_here[d] for d in range(1, CALLS + 1))
 
 
-def can_stray(w: W, r: int, kind: int, c: int, t: int) -> bool:
+def can_stray(w: W, c: int, t: int) -> bool:
     """What is no answer to any call may be read as one, if a call `c` is in the books."""
     return not w.gone and drains(w, t) and first_call(w, c)
 
 
-def do_stray(w: W, r: int, kind: int, c: int, t: int) -> None:
+def do_stray(w: W, r: int, kind: int, c: int) -> None:
     """It is read: of an earlier epoch (`kind` 0), of another rank (1), or to a call that nobody made (2)."""
     w.stray = True
     if kind == 0:

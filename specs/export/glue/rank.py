@@ -1,6 +1,6 @@
-"""A rank: what its worker does by itself, what the executor and the kernel do to it.
+"""A rank: what its worker does by itself, and what its surroundings do to it.
 
-Theory of operation. As specs/world/rank.py and specs/world/channel.py have it. `can_` functions say when an action may
+Theory of operation. As specs/world/rank.py has it. `can_` functions say when an action may
 happen, `do_` procedures what it does.
 """
 
@@ -9,166 +9,12 @@ from __future__ import annotations
 from ....protocol.core import Event
 from ....protocol.futures import Serve, ServeOn
 from ....protocol.queues import Reader, ReaderOn, SeatOn
-from ....protocol.ready import Boot, BootOn, RankStartOn
+from ....protocol.ready import Boot, BootOn
 from ....protocol.shutdown import Leave, LeaveOn
-from .words import PLACES, WORDS, Fact, Line, Machine, Sent, Status, W, Work
-from .written import due, is_due, reset_worker
-
-# --- channels and processes -------------------------------------------------------------------------------------------
-
-
-def alive(w: W, r: int) -> bool:
-    """A process exists that could run."""
-    return w.status[r] in (Status.ALIVE, Status.FROZEN, Status.WEDGED)
-
-
-def say(w: W, r: int, word: RankStartOn) -> None:
-    """The worker writes to the control channel."""
-    if w.controls[r] < WORDS:
-        w.control[r * WORDS + w.controls[r]] = word
-        w.controls[r] += 1
-    else:
-        w.overflow = True
-
-
-def heard(w: W, r: int) -> None:
-    """The first word of the control channel is taken."""
-    for k in range(WORDS - 1):
-        w.control[r * WORDS + k] = w.control[r * WORDS + k + 1]
-    w.control[r * WORDS + WORDS - 1] = RankStartOn.SPAWNED
-    w.controls[r] -= 1
-
-
-def answer(w: W, r: int, code: int) -> None:
-    """The worker writes to its reply queue."""
-    if w.replies[r] < PLACES:
-        w.reply[r * PLACES + w.replies[r]] = code
-        w.replies[r] += 1
-    else:
-        w.overflow = True
-
-
-def answer_returned(w: W, r: int) -> None:
-    """The worker answers its call with a result."""
-    answer(w, r, 2 * w.running[r] - 1)
-    if w.event is not ServeOn.RETURNED:
-        w.o_missaid = True
-
-
-def answer_raised(w: W, r: int) -> None:
-    """The worker answers its call with a failure."""
-    answer(w, r, 2 * w.running[r])
-    if w.event is not ServeOn.RAISED:
-        w.o_missaid = True
-
-
-def taken(w: W, r: int) -> None:
-    """The first word of the reply queue is taken."""
-    for k in range(PLACES - 1):
-        w.reply[r * PLACES + k] = w.reply[r * PLACES + k + 1]
-    w.reply[r * PLACES + PLACES - 1] = 0
-    w.replies[r] -= 1
-
-
-def send(w: W, r: int, code: int) -> None:
-    """The executor writes to the broadcast queue; what is sent to a process that is gone is lost."""
-    if alive(w, r):
-        if w.calls[r] < PLACES:
-            w.call[r * PLACES + w.calls[r]] = code
-            w.calls[r] += 1
-        else:
-            w.overflow = True
-
-
-def received(w: W, r: int) -> None:
-    """The first word of the broadcast queue is taken."""
-    for k in range(PLACES - 1):
-        w.call[r * PLACES + k] = w.call[r * PLACES + k + 1]
-    w.call[r * PLACES + PLACES - 1] = 0
-    w.calls[r] -= 1
-
-
-def join(w: W, r: int) -> None:
-    """The executor says, as a reader, that it listens."""
-    if alive(w, r):
-        if w.joined[r] < PLACES:
-            w.joined[r] += 1
-        else:
-            w.overflow = True
-
-
-def joins_in(w: W, r: int) -> None:
-    """The worker says, as a reader, that it listens."""
-    if w.joins[r] < PLACES:
-        w.joins[r] += 1
-    else:
-        w.overflow = True
-
-
-def empty_up(w: W, r: int) -> None:
-    """Nobody reads what the worker said."""
-    for k in range(WORDS):
-        w.control[r * WORDS + k] = RankStartOn.SPAWNED
-    for k in range(PLACES):
-        w.reply[r * PLACES + k] = 0
-    w.controls[r] = 0
-    w.replies[r] = 0
-    w.joins[r] = 0
-
-
-def dies(w: W, r: int) -> None:
-    """The process ends; what it wrote stays in the channels."""
-    if w.line[r] is Line.GONE:
-        empty_up(w, r)
-    w.status[r] = Status.DEAD
-    w.work[r] = Work.NOTHING
-    w.running[r] = 0
-    w.line[r] = Line.OPEN
-    w.signal[r] = Sent.NONE
-    for k in range(PLACES):
-        w.call[r * PLACES + k] = 0
-    w.calls[r] = 0
-    w.joined[r] = 0
-    reset_worker(w, r)
-
-
-def is_made(w: W, r: int) -> None:
-    """The process is made."""
-    w.status[r] = Status.ALIVE
-    reset_worker(w, r)
-
-
-def close_control(w: W, r: int) -> None:
-    """The executor ends the control channel."""
-    if alive(w, r):
-        w.line[r] = Line.CLOSED
-
-
-def kill(w: W, r: int, signal: Sent) -> None:
-    """The executor sends a signal."""
-    if alive(w, r):
-        w.signal[r] = signal
-    elif w.status[r] is not Status.DEAD:
-        w.wronged[r] = True
-
-
-def reap(w: W, r: int) -> None:
-    """The executor collects the exit status."""
-    if w.status[r] is Status.DEAD:
-        w.status[r] = Status.REAPED
-        for k in range(WORDS):
-            w.control[r * WORDS + k] = RankStartOn.SPAWNED
-        w.controls[r] = 0
-    else:
-        w.wronged[r] = True
-
-
-def orphan(w: W, r: int) -> None:
-    """The executor's process is gone."""
-    if alive(w, r):
-        w.line[r] = Line.GONE
-    empty_up(w, r)
-
+from ...world import Line, Status
+from .channels import dies, received
+from .words import PLACES, Fact, Machine, Sent, W, Work
+from .written import due, is_due
 
 # --- the surroundings -------------------------------------------------------------------------------------------------
 
@@ -316,16 +162,16 @@ def do_stop(w: W, r: int) -> None:
     w.fact = Fact.STOP
 
 
-def can_end_phase(w: W, r: int, work: Work) -> bool:
+def can_end_phase(w: W, r: int, phase: Work) -> bool:
     """A phase of the start comes to its end."""
-    return w.status[r] is Status.ALIVE and w.work[r] is work
+    return w.status[r] is Status.ALIVE and w.work[r] is phase
 
 
-def do_end_phase(w: W, r: int, work: Work) -> None:
+def do_end_phase(w: W, r: int, phase: Work) -> None:
     """The worker's start learns it."""
-    if work is Work.INIT_DEVICE:
+    if phase is Work.INIT_DEVICE:
         give_worker(w, r, Machine.BOOT, BootOn.DEVICE_UP)
-    elif work is Work.LOAD_MODEL:
+    elif phase is Work.LOAD_MODEL:
         give_worker(w, r, Machine.BOOT, BootOn.WEIGHTS_UP)
     else:
         give_worker(w, r, Machine.BOOT, BootOn.QUEUES_UP)
@@ -337,7 +183,7 @@ def can_return(w: W, r: int, n: int) -> bool:
     return w.status[r] is Status.ALIVE and runs_method(w, r) and w.running[r] == n
 
 
-def do_return(w: W, r: int, n: int) -> None:
+def do_return(w: W, r: int) -> None:
     """The worker's serving learns it."""
     give_worker(w, r, Machine.SERVE, ServeOn.RETURNED)
     w.work[r] = Work.NOTHING
@@ -352,7 +198,7 @@ def can_be_sent(w: W, r: int, n: int) -> bool:
     )
 
 
-def do_be_sent(w: W, r: int, n: int) -> None:
+def do_be_sent(w: W, r: int) -> None:
     """The worker's serving learns it."""
     give_worker(w, r, Machine.SERVE, ServeOn.SENT)
     w.work[r] = Work.NOTHING

@@ -13,9 +13,11 @@ from ....protocol.life import LifeOn
 from ....protocol.queues import ReaderOn, SeatOn
 from ....protocol.ready import RankStartOn
 from ....protocol.shutdown import Stop
-from .rank import alive, can_hear_opened, dies, empty_up
+from ...world import Line, Status
+from .channels import alive, dies, empty_up
+from .rank import can_hear_opened
 from .threads import go_on, submitted
-from .words import CALLS, EAGER, PLACES, RANKS, THREADS, WORDS, Fact, Line, Machine, Only, Status, W, Work
+from .words import CALLS, EAGER, PLACES, RANKS, THREADS, WORDS, Fact, Machine, Only, W, Work
 from .written import (
     fault_has_row,
     following,
@@ -70,7 +72,7 @@ def take_offer(w: W) -> None:
 
 def run(w: W) -> None:
     """The whole action of the machines."""
-    if w.offered:
+    if CALLS > 0 and w.offered:
         take_offer(w)
     check(w)
     if w.illegal:
@@ -120,12 +122,15 @@ def judge(w: W) -> None:
     """Note what must never be done, where a row is about to be taken."""
     if w.dest is not w.source:
         w.changed = True
-        if w.message and w.machine is Machine.START_OF and judges(w):
-            if not (w.same_epoch and w.same_rank):
-                w.o_stale_taken = True
-        if w.message and w.machine is Machine.CALL_OF:
-            if not (w.same_epoch and w.same_rank and w.same_call):
-                w.o_mixed = True
+        if w.message and strange(w) and w.machine is Machine.START_OF and judges(w):
+            w.o_stale_taken = True
+        if w.message and (strange(w) or not w.same_call) and w.machine is Machine.CALL_OF:
+            w.o_mixed = True
+
+
+def strange(w: W) -> bool:
+    """The message is of another epoch or rank."""
+    return not (w.same_epoch and w.same_rank)
 
 
 def judges(w: W) -> bool:
@@ -175,11 +180,10 @@ def call_back(w: W) -> None:
 def forget_answered(w: W) -> None:
     """Calls that nobody owes a reply leave the books."""
     for c in range(1, CALLS + 1):
-        if w.x_here[c]:
-            if not any(w.x_call_of[c * RANKS + q] is Reply.OWED for q in range(RANKS)):
-                w.x_here[c] = False
-                for q in range(RANKS):
-                    reset_reply(w, c, q)
+        if w.x_here[c] and not any(w.x_call_of[c * RANKS + q] is Reply.OWED for q in range(RANKS)):
+            w.x_here[c] = False
+            for q in range(RANKS):
+                reset_reply(w, c, q)
 
 
 def end_action(w: W) -> None:
@@ -290,10 +294,10 @@ def finish_worker(w: W, r: int) -> None:
 
 def conclude(w: W) -> None:
     """Everything that follows once an action has said what its fact is."""
-    if w.waits:
+    if THREADS > 0 and w.waits:
         go_on(w, w.f_slot)
     else:
         run(w)
-    if w.submits:
+    if THREADS > 0 and w.submits:
         submitted(w, w.f_slot)
     end_action(w)

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from ....protocol.futures import Call, Caller, CallerOn
 from ....protocol.life import Life, LifeOn
-from .rank import send
+from .channels import send
 from .words import AHEAD, RANKS, THREADS, Fact, Machine, W
-from .written import caller_is_over, load, look, perform
+from .written import caller_is_over, load, look, perform, store
 
 
 def parked(w: W, t: int) -> bool:
@@ -116,32 +116,32 @@ def wait(w: W, t: int, event: CallerOn) -> None:
     w.event = event
 
 
-def do_drain(w: W, t: int, c: int) -> None:
+def do_drain(w: W, t: int) -> None:
     """It drains."""
     wait(w, t, CallerOn.DRAIN)
 
 
-def do_park(w: W, t: int, c: int) -> None:
+def do_park(w: W, t: int) -> None:
     """It sleeps."""
     wait(w, t, CallerOn.PARK)
 
 
-def do_look(w: W, t: int, c: int) -> None:
+def do_look(w: W, t: int) -> None:
     """It looks again."""
     wait(w, t, CallerOn.LOOK)
 
 
-def do_settle(w: W, t: int, c: int) -> None:
+def do_settle(w: W, t: int) -> None:
     """It comes back."""
     wait(w, t, CallerOn.SETTLED)
 
 
-def do_give_up(w: W, t: int, c: int) -> None:
+def do_give_up(w: W, t: int) -> None:
     """It was interrupted."""
     wait(w, t, CallerOn.GIVE_UP)
 
 
-def do_run_out(w: W, t: int, c: int) -> None:
+def do_run_out(w: W, t: int) -> None:
     """Its time is over."""
     wait(w, t, CallerOn.DEADLINE)
 
@@ -154,7 +154,7 @@ def go_on(w: W, t: int) -> None:
         w.o_illegal = True
     else:
         w.t_waits[t] = True
-        w.t_caller[t] = w.dest
+        store(w)
         w.t_woken[t] = False
         if caller_is_over(w):
             w.t_waits[t] = False
