@@ -2,9 +2,9 @@
 
 Theory of operation:
 
-1. A round goes through the numbers of ranks in shuffled order. For each, every peer is started; then, cell by cell, each
-   peer has its burst; then every peer is stopped. Peers that are not having their burst are idle; one that computes
-   even when idle is stopped by a signal meanwhile.
+1. A round goes through the numbers of ranks in shuffled order. For each, every peer is started; then, cell by cell,
+   each peer has its burst; then every peer is stopped. Peers that are not having their burst are idle; one that
+   computes even when idle is stopped by a signal meanwhile.
 2. A peer that fails is stopped and missed for the rest of that number of ranks; the next round starts it anew. What it
    raised is part of the result.
 3. Kills come last, and each on a peer of its own.

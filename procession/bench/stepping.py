@@ -80,7 +80,7 @@ def _worker_call() -> Callable[[], None]:
 
 def _serving_executor(protocol: ExecutorProtocol, ranks: int) -> ExecutorState:
     state = protocol.initial(ranks)
-    words = (RankStartOn.HELLO, RankStartOn.DEVICE_UP, RankStartOn.WEIGHTS, RankStartOn.QUEUES)
+    words = (RankStartOn.HELLO, RankStartOn.WEIGHTS, RankStartOn.QUEUES)
     for rank in range(ranks):
         own = Identity(_EPOCH, rank)
         state, _ = protocol.made(state, rank)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ..bench.plan import Plan
     from ..bench.report import Result
 
+_WIDE = 132  # columns of the tables, where nobody's terminal is narrower
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
 
@@ -78,9 +79,10 @@ def _run(plan: Plan, entries: list[Entry]) -> Result:
     warm(PRELOAD)
     before, things, began = machine(), snapshot(), time.monotonic()
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+    # Drawn between the bursts: a thread that draws by itself would hold the interpreter in the middle of them.
+    with Progress(*columns, console=Console(stderr=True), transient=True, auto_refresh=False) as progress:
         task = progress.add_task("")
-        rounds = Rounds(plan, entries, lambda what: progress.update(task, description=what))
+        rounds = Rounds(plan, entries, lambda what: progress.update(task, description=what, refresh=True))
         book = rounds.run()
         about_steps = "stepping" in plan.measures
         steps = {ranks: stepping(ranks) for ranks in plan.ranks} if about_steps else {}
@@ -167,6 +169,8 @@ def _write(result: Result, json_file: Path | None, markdown: Path | None, plot: 
     from ..bench.report import put_in
 
     console = Console(highlight=False)
+    if not console.is_terminal:
+        console = Console(highlight=False, width=_WIDE)
     if json_file is not None:
         json_file.write_text(result.to_json() + "\n", encoding="utf-8")
     if markdown is not None:

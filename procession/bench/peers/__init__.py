@@ -94,11 +94,12 @@ def entries() -> list[Entry]:
 
 
 def close() -> None:
-    """End the helper process that loky keeps for as long as its program runs, if loky was used."""
+    """End what loky (a process) and pyzmq (a thread) keep for as long as their program runs, if they were used."""
     tracker = sys.modules.get("loky.backend.resource_tracker")
-    if tracker is not None:
-        stop = getattr(
-            tracker._resource_tracker, "_stop", None
-        )  # inherited from multiprocessing's, where it is for tests
-        if stop is not None:
-            stop()
+    # Inherited from multiprocessing's, where it is for tests; there is no public way.
+    stop = getattr(getattr(tracker, "_resource_tracker", None), "_stop", None)
+    if stop is not None:
+        stop()
+    garbage = sys.modules.get("zmq.utils.garbage")
+    if garbage is not None:
+        garbage.gc.stop()

@@ -2,8 +2,8 @@
 
 It is written against the signatures of 0.11.2 and 0.15.1 (`collective_rpc(method, timeout, args, kwargs, non_block,
 unique_reply_rank)`, a worker that gets `vllm_config, local_rank, rank, distributed_init_method, is_driver_worker` and
-more). **It has not been run as part of this project's tests**, where vLLM is not installed: if your version differs, the
-bench says what it raised and goes on with the other peers.
+more). **It has not been run as part of this project's tests**, where vLLM is not installed: if your version differs,
+the bench says what it raised and goes on with the other peers.
 
 Its idle workers compute all the time (up to a core each, see docs/performance.md), so they are stopped while others are
 measured.

@@ -5,6 +5,7 @@ ZeroMQ does not say when a process at the other end is gone: the call that waits
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import pickle
 import shutil
@@ -70,7 +71,8 @@ class ZeroMQ:
     def stop(self) -> None:
         """Say it with an empty message, and wait."""
         for sock in self._sockets:
-            sock.send_multipart([b""], zmq.DONTWAIT)
+            with contextlib.suppress(zmq.Again):  # nobody is there to read it
+                sock.send_multipart([b""], zmq.DONTWAIT)
         end(self._processes)
         for sock in self._sockets:
             sock.close()
