@@ -52,9 +52,14 @@ def asked(model: Exported) -> list[Asked]:
     return [_asked(model, prop) for prop in model.properties]
 
 
+def parts_of(name: str) -> tuple[str, list[int]]:
+    """A property's name as the glue spells it, and the numbers in it: "caller 0 comes back" is caller_n_comes_back."""
+    numbers = [int(digits) for digits in re.findall(r"\d+", name)]
+    return re.sub(r"[^a-z0-9]+", "_", re.sub(r"\d+", "n", name.lower())).strip("_"), numbers
+
+
 def _asked(model: Exported, prop: Property[Now]) -> Asked:
-    numbers = [int(digits) for digits in re.findall(r"\d+", prop.name)]
-    slug = re.sub(r"[^a-z0-9]+", "_", re.sub(r"\d+", "n", prop.name.lower())).strip("_")
+    slug, numbers = parts_of(prop.name)
 
     def part(letter: str) -> Expr | None:
         name = f"{letter}_{slug}"

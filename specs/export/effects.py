@@ -40,12 +40,15 @@ _EXECUTOR_DOES: dict[Effect, Sequence[str]] = {
     StopDo.ARM_TERM: ("w.alarm = Alarm.ARM_TERM",),
     StopDo.ARM_KILL: ("w.alarm = Alarm.ARM_KILL",),
     StopDo.DISARM: ("w.alarm = Alarm.OFF",),
-    StopDo.WAKE_BLOCKED: ("w.m_woken = True",),
+    StopDo.WAKE_BLOCKED: ("w.o_again = w.o_again or w.m_woken", "w.m_woken = True"),
     StopDo.CALL_BACK: ("call_back(w)",),
-    StopDo.REPORT_SURVIVOR: ("w.survivors[w.about] = True",),
-    LifeDo.ANNOUNCE_UP: ("w.m_up = True",),
-    LifeDo.ANNOUNCE_FAILURE: ("w.m_failure = True",),
-    LifeDo.ANNOUNCE_END: ("w.m_end = True",),
+    StopDo.REPORT_SURVIVOR: (
+        "w.o_again = w.o_again or w.survivors[w.about]",
+        "w.survivors[w.about] = True",
+    ),
+    LifeDo.ANNOUNCE_UP: ("w.o_again = w.o_again or w.m_up", "w.m_up = True"),
+    LifeDo.ANNOUNCE_FAILURE: ("w.o_again = w.o_again or w.m_failure", "w.m_failure = True"),
+    LifeDo.ANNOUNCE_END: ("w.o_again = w.o_again or w.m_end", "w.m_end = True"),
     FuturesDo.RESOLVE: ("resolve(w)",),
     FuturesDo.FAIL: ("hand_over(w)",),
     FuturesDo.WAKE_PARKED: ("w.wakes = True",),
@@ -58,7 +61,7 @@ _WORKER_DOES: dict[Effect, Sequence[str]] = {
     ReadyDo.SEND_FAILED: ("say(w, w.rank, RankStartOn.FAILED)",),
     QueueDo.SEND_JOINED: ("joins_in(w, w.rank)",),
     QueueDo.SEND_OPEN: ("answer(w, w.rank, 0)",),
-    StopDo.EXIT: ("dies(w, w.rank)",),
+    StopDo.EXIT: ("w.exits = True",),
 }
 
 

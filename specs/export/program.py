@@ -21,7 +21,7 @@ from ..explore import Property
 from ..models import Model
 from ..world import Now, World
 from .actions import Action, actions
-from .glue import channels, ends, holds, holds_calls, holds_stop
+from .glue import channels, ends, holds, holds_calls, holds_life, holds_stop, judge
 from .glue import executor as glue_executor
 from .glue import rank as glue_rank
 from .glue import step as glue_step
@@ -33,7 +33,19 @@ from .tables import written
 from .tree import Const, Expr, Value, Var, compared, conjunction, disjunction, negated
 from .variables import Size, Variable, declared, projected, size_of
 
-_GLUE = (channels, glue_rank, glue_threads, glue_executor, glue_step, ends, holds, holds_calls, holds_stop)
+_GLUE = (
+    channels,
+    glue_rank,
+    glue_threads,
+    glue_executor,
+    glue_step,
+    judge,
+    ends,
+    holds,
+    holds_life,
+    holds_calls,
+    holds_stop,
+)
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from ...protocol.core import Cluster, Effect, Kind, State, Table
 from ...protocol.core.table import Compiled
 from ...protocol.executor import ExecutorProtocol
-from ...protocol.futures import FuturesDo, ReplyOn
+from ...protocol.futures import SERVE, FuturesDo, ReplyOn
 from ...protocol.life import LifeOn
-from ...protocol.ready import ReadyDo
+from ...protocol.queues import GATE, READER, SEAT
+from ...protocol.ready import BOOT, ReadyDo
 from ...protocol.worker import WorkerProtocol
 from .effects import REACHING, executor_does, worker_does
 from .glue.words import Machine
@@ -26,6 +27,9 @@ from .wording import acts_when, among, chain, coupling_rows, name_of, target, th
 
 EXECUTOR = ("life", "start", "broadcast", "replies", "stop", "call", "listener", "caller")
 WORKER = ("boot", "intake", "outlet", "serve", "leave")
+
+AT_REST = {"boot": BOOT, "intake": READER, "outlet": GATE, "outlet_of": SEAT, "serve": SERVE}
+"""The shipped tables whose final states say that a worker is at rest, whatever the tables that it runs by."""
 
 
 @dataclass(frozen=True)
@@ -312,6 +316,19 @@ class _Writer:
         states = [state for state in life.states if (state, LifeOn.FAULT) in life.alternatives]
         yield "def fault_has_row(w):"
         yield f"    return {among('w.x_life', states) or 'False'}"
+        yield "def by_time(w):"
+        late = [
+            f"(w.machine is {name_of(place.machine)} and w.event in {tuple_of(timed)})"
+            for place in self.places
+            if (timed := [event for event in place.table.events if event.kind is Kind.DEADLINE])
+        ]
+        yield f"    return {' or '.join(late) or 'False'}"
+        yield "def at_rest(w, r):"
+        rest = [
+            among(f"w.w_{name}[r]", [state for state in table.states if state in table.final])
+            for name, table in AT_REST.items()
+        ]
+        yield f"    return {' and '.join(rest)}"
         yield "def caller_is_over(w):"
         final = [
             state

@@ -20,7 +20,9 @@ def alive(w: W, r: int) -> bool:
 
 
 def say(w: W, r: int, word: RankStartOn) -> None:
-    """The worker writes to the control channel."""
+    """The worker writes to the control channel, before it begins what it says."""
+    if w.work[r] is not Work.NOTHING:
+        w.o_late_word = True
     if w.controls[r] < WORDS:
         w.control[r * WORDS + w.controls[r]] = word
         w.controls[r] += 1

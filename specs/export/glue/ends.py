@@ -45,3 +45,8 @@ def may_end(w: W) -> bool:
 def nobody_is_left(w: W) -> bool:
     """Every process is gone or reported."""
     return all(not alive(w, r) or w.x_stop_of[r] is RankStop.SURVIVOR for r in range(RANKS))
+
+
+def ending(w: W) -> bool:
+    """The executor is on its way to its end, or there."""
+    return w.x_life in (Life.STOPPING, Life.FAILING, Life.DOWN, Life.FAILED)

@@ -90,6 +90,7 @@ def can_start_deadline(w: W) -> bool:
 
 def do_start_deadline(w: W) -> None:
     """The time for the whole start is over."""
+    w.timed = True
     w.fact = Fact.START_DEADLINE
     w.settles = True
 
@@ -116,6 +117,7 @@ def can_give_up_call(w: W, c: int) -> bool:
 
 def do_expire(w: W, c: int) -> None:
     """Its deadline passes."""
+    w.timed = True
     give(w, Machine.CALL, 0, CallOn.DEADLINE)
     w.f_number = c
     w.settles = False
@@ -147,7 +149,7 @@ def can_ring(w: W, stage: Stop) -> bool:
 
 def do_ring(w: W) -> None:
     """The time of the stage is over."""
-    w.alarm = Alarm.OFF
+    w.timed = True
     give(w, Machine.STOP, 0, StopOn.ALARM)
 
 

@@ -28,45 +28,6 @@ from .words import (
     W,
 )
 
-# --- every model ------------------------------------------------------------------------------------------------------
-
-
-def p_no_illegal_event(w: W) -> bool:
-    return w.o_illegal
-
-
-def t_no_illegal_event(w: W) -> bool:
-    return w.x_life in (Life.DOWN, Life.FAILED, Life.SERVING)
-
-
-def p_what_happened_is_announced(w: W) -> bool:
-    return w.gone or (
-        (w.x_life is not Life.SERVING or w.m_up)
-        and (not has_ended(w) or w.m_end)
-        and (w.m_failure == (w.x_life in (Life.FAILING, Life.FAILED)))
-    )
-
-
-def t_what_happened_is_announced(w: W) -> bool:
-    return w.m_up or w.m_failure or w.m_end or w.m_woken
-
-
-def p_a_failure_has_a_cause(w: W) -> bool:
-    return (
-        not w.gone
-        and w.x_life in (Life.FAILING, Life.FAILED)
-        and w.b_crashes == WHOLE_CRASHES
-        and w.b_raises == WHOLE_RAISES
-        and w.b_start_deadlines == WHOLE_START_DEADLINES
-        and w.b_faults == WHOLE_FAULTS
-        and w.b_stale == WHOLE_STALE
-    )
-
-
-def t_a_failure_has_a_cause(w: W) -> bool:
-    return w.x_life in (Life.FAILING, Life.FAILED)
-
-
 # --- start ------------------------------------------------------------------------------------------------------------
 
 
@@ -103,6 +64,30 @@ def q_a_failed_start_leaves_no_worker(w: W) -> bool:
 
 def p_a_failed_start_leaves_no_worker(w: W) -> bool:
     return w.gone or all(w.x_stop_of[r] in (RankStop.REAPED, RankStop.ABSENT) for r in range(RANKS))
+
+
+def p_a_phase_is_said_before_it_begins(w: W) -> bool:
+    return w.o_late_word
+
+
+def t_a_phase_is_said_before_it_begins(w: W) -> bool:
+    return t_ready_is_the_rank_s_own_word(w)
+
+
+def p_who_counts_as_failed_said_so(w: W) -> bool:
+    return w.b_raises == WHOLE_RAISES and t_who_counts_as_failed_said_so(w)
+
+
+def t_who_counts_as_failed_said_so(w: W) -> bool:
+    return any(w.x_start_of[r] is RankStart.FAILED for r in range(RANKS))
+
+
+def p_who_failed_leaves(w: W) -> bool:
+    return all(w.x_start_of[r] is not RankStart.FAILED or not alive(w, r) for r in range(RANKS))
+
+
+def t_who_failed_leaves(w: W) -> bool:
+    return t_who_counts_as_failed_said_so(w)
 
 
 def p_a_stale_message_is_never_taken(w: W) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ....protocol.futures import Call, Reply
 from ....protocol.life import Life
 from ....protocol.shutdown import RankStop
+from .ends import ending
 from .threads import marked, parked
 from .words import (
     AHEAD,
@@ -12,12 +13,10 @@ from .words import (
     PLACES,
     RANKS,
     THREADS,
+    WHOLE_CALL_DEADLINES,
+    WHOLE_CANCELS,
     W,
 )
-
-
-def ending(w: W) -> bool:
-    return w.x_life in (Life.STOPPING, Life.FAILING, Life.DOWN, Life.FAILED)
 
 
 def any_call(w: W) -> bool:
@@ -80,6 +79,39 @@ def p_a_result_is_every_rank_s(w: W) -> bool:
 
 def t_a_result_is_every_rank_s(w: W) -> bool:
     return any_settled(w)
+
+
+def p_an_outcome_is_handed_over(w: W) -> bool:
+    return w.gone or all(
+        c >= w.t_next or w.settled[c] or (w.x_here[c] and w.x_call[c] is Call.OPEN)
+        for c in range(1, CALLS + 1)
+    )
+
+
+def t_an_outcome_is_handed_over(w: W) -> bool:
+    return any_settled(w)
+
+
+def p_who_waits_comes_back_for_a_reason(w: W) -> bool:
+    return w.o_left
+
+
+def t_who_waits_comes_back_for_a_reason(w: W) -> bool:
+    return any_settled(w)
+
+
+def p_a_call_ends_by_its_name(w: W) -> bool:
+    return (w.b_call_deadlines < WHOLE_CALL_DEADLINES or not any_call_is(w, Call.EXPIRED)) and (
+        w.b_cancels < WHOLE_CANCELS or not any_call_is(w, Call.CANCELLED)
+    )
+
+
+def any_call_is(w: W, state: Call) -> bool:
+    return any(w.x_here[c] and w.x_call[c] is state for c in range(1, CALLS + 1))
+
+
+def t_a_call_ends_by_its_name(w: W) -> bool:
+    return outstanding(w)
 
 
 def p_a_rank_s_failure_fails_its_call(w: W) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ....protocol.life import Life
+from ....protocol.queues import Reader, Seat
 from ....protocol.shutdown import Leave, Listener, RankStop, Stop
 from ...world import Line, Status
 from .channels import alive
@@ -11,9 +12,11 @@ from .executor import has_ended
 from .words import (
     LISTENERS,
     RANKS,
+    Alarm,
     Sent,
     W,
 )
+from .written import at_rest
 
 
 def q_a_stop_ends(w: W) -> bool:
@@ -118,6 +121,65 @@ def p_survivors_are_reported(w: W) -> bool:
 
 def t_survivors_are_reported(w: W) -> bool:
     return any(w.x_stop_of[r] is RankStop.SURVIVOR for r in range(RANKS))
+
+
+def p_stages_come_in_order_by_time(w: W) -> bool:
+    return w.o_skipped
+
+
+def t_stages_come_in_order_by_time(w: W) -> bool:
+    return w.x_stop is Stop.KILLING
+
+
+def p_each_stage_has_its_time(w: W) -> bool:
+    return w.gone or (
+        (w.alarm is Alarm.ARM_GRACE) == (w.x_stop is Stop.CLOSING)
+        and (w.alarm is Alarm.ARM_TERM) == (w.x_stop is Stop.TERMINATING)
+        and (w.alarm is Alarm.ARM_KILL) == (w.x_stop is Stop.KILLING)
+    )
+
+
+def t_each_stage_has_its_time(w: W) -> bool:
+    return w.x_stop is Stop.KILLING
+
+
+def p_a_worker_is_asked_as_a_whole(w: W) -> bool:
+    return all(not alive(w, r) or w.w_leave[r] is Leave.STAYING or at_rest(w, r) for r in range(RANKS))
+
+
+def t_a_worker_is_asked_as_a_whole(w: W) -> bool:
+    return any(alive(w, r) and w.w_leave[r] is Leave.LEAVING for r in range(RANKS))
+
+
+def p_a_worker_buries_nobody_alive(w: W) -> bool:
+    return all(
+        not alive(w, r)
+        or w.line[r] is Line.GONE
+        or (w.w_intake[r] is not Reader.GONE and w.w_outlet_of[r] is not Seat.GONE)
+        for r in range(RANKS)
+    )
+
+
+def t_a_worker_buries_nobody_alive(w: W) -> bool:
+    return w.x_stop is Stop.CLOSING
+
+
+def p_a_worker_ends_at_rest(w: W) -> bool:
+    return w.o_unfinished
+
+
+def t_a_worker_ends_at_rest(w: W) -> bool:
+    return any(w.x_stop_of[r] is RankStop.REAPED for r in range(RANKS))
+
+
+def p_who_counts_as_told_was_called(w: W) -> bool:
+    return all(
+        i >= w.x_listeners or (w.x_listener[i] is Listener.TOLD) == w.told[i] for i in range(LISTENERS)
+    )
+
+
+def t_who_counts_as_told_was_called(w: W) -> bool:
+    return t_a_listener_is_told_once(w)
 
 
 def p_a_listener_is_told_once(w: W) -> bool:

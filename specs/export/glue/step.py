@@ -11,14 +11,16 @@ from __future__ import annotations
 from ....protocol.futures import Call, Caller, Reply, Serve, ServeOn
 from ....protocol.life import LifeOn
 from ....protocol.queues import ReaderOn, SeatOn
-from ....protocol.ready import RankStartOn
-from ....protocol.shutdown import Stop
+from ....protocol.ready import Boot, RankStartOn
+from ....protocol.shutdown import Leave, Stop
 from ...world import Line, Status
 from .channels import alive, dies, empty_up
+from .judge import judge, judge_said
 from .rank import can_hear_opened
 from .threads import go_on, submitted
 from .words import CALLS, EAGER, PLACES, RANKS, THREADS, WORDS, Fact, Machine, Only, W, Work
 from .written import (
+    at_rest,
     fault_has_row,
     following,
     inner,
@@ -78,6 +80,7 @@ def run(w: W) -> None:
     if w.illegal:
         w.o_illegal = True
         w.message = False
+        w.timed = False
         if w.works:
             dies(w, w.rank)
             w.fact = Fact.NOTHING
@@ -109,6 +112,8 @@ def run(w: W) -> None:
             load(w)
             look(w)
             judge(w)
+            if w.machine is Machine.STOP and w.dest is Stop.DOWN and w.source is not Stop.DOWN:
+                w.came_down = True
             store(w)
             perform(w)
         if w.turns > 200:  # a mutant's coupling that runs in circles
@@ -116,32 +121,8 @@ def run(w: W) -> None:
             w.found = False
     if w.works:
         finish_worker(w, w.rank)
-
-
-def judge(w: W) -> None:
-    """Note what must never be done, where a row is about to be taken."""
-    if w.dest is not w.source:
-        w.changed = True
-        if w.message and strange(w) and w.machine is Machine.START_OF and judges(w):
-            w.o_stale_taken = True
-        if w.message and (strange(w) or not w.same_call) and w.machine is Machine.CALL_OF:
-            w.o_mixed = True
-
-
-def strange(w: W) -> bool:
-    """The message is of another epoch or rank."""
-    return not (w.same_epoch and w.same_rank)
-
-
-def judges(w: W) -> bool:
-    """The event is one that a rank says on its control channel."""
-    return w.event in (
-        RankStartOn.HELLO,
-        RankStartOn.WEIGHTS,
-        RankStartOn.QUEUES,
-        RankStartOn.READY,
-        RankStartOn.FAILED,
-    )
+    else:
+        judge_said(w)
 
 
 def quiet_word(w: W) -> bool:
@@ -283,7 +264,11 @@ def try_quiet(w: W) -> None:
 
 
 def finish_worker(w: W, r: int) -> None:
-    """What holds of a worker after each of its steps."""
+    """What holds of a worker after each of its steps; a process that exits does so when its machines are at rest."""
+    if w.exits:
+        if w.w_leave[r] is not Leave.GONE or not (w.w_boot[r] is Boot.FAILED or at_rest(w, r)):
+            w.o_unfinished = True
+        dies(w, r)
     if not alive(w, r):
         reset_worker(w, r)
     if w.line[r] is Line.GONE:

@@ -146,6 +146,18 @@ def do_run_out(w: W, t: int) -> None:
     wait(w, t, CallerOn.DEADLINE)
 
 
+def judge_wait(w: W, opened: bool) -> None:
+    """A thread comes back with its call's outcome, or because it gave up, and then at once."""
+    if w.event is CallerOn.SETTLED:
+        if w.dest is not Caller.ANSWERED:
+            w.o_left = True
+    else:
+        if w.dest is Caller.ANSWERED and opened:
+            w.o_left = True
+        if (w.event in (CallerOn.GIVE_UP, CallerOn.DEADLINE)) != (w.dest is Caller.GAVE_UP):
+            w.o_left = True
+
+
 def go_on(w: W, t: int) -> None:
     """Step the wait."""
     load(w)
@@ -153,6 +165,7 @@ def go_on(w: W, t: int) -> None:
     if not w.legal:
         w.o_illegal = True
     else:
+        judge_wait(w, is_open(w, w.t_out[t * AHEAD]))
         w.t_waits[t] = True
         store(w)
         w.t_woken[t] = False

@@ -37,6 +37,8 @@ WHOLE_STALE = 0
 WHOLE_STOPS = 0
 WHOLE_FAULTS = 0
 WHOLE_START_DEADLINES = 0
+WHOLE_CALL_DEADLINES = 0
+WHOLE_CANCELS = 0
 
 
 class Machine(Enum):
@@ -149,11 +151,37 @@ class Scratch:
     changed: bool
     about: int
     wakes: bool
+    timed: bool
+    """A point in time brought the action about."""
+    exits: bool
+    came_down: bool
     submits: bool
     waits: bool
     stray: bool
     offered: bool
     of_call: int
+    said_all_ready: bool
+    said_rank_failed: bool
+    said_rank_died: bool
+    said_start_failed: bool
+    said_start_up: bool
+    said_ending: bool
+    said_all_gone: bool
+    said_stop_over: bool
+    said_stops: bool
+    said_terminating: bool
+    said_killing: bool
+    said_survivors: bool
+    said_failed: bool
+    said_stopped: bool
+    said_queues_open: bool
+    said_seats_in: bool
+    said_seat_lost: bool
+    said_readers_in: bool
+    said_reader_lost: bool
+    said_broadcast_open: bool
+    said_broadcast_closed: bool
+    said_replies_closed: bool
     settled_now: list[bool]
     open_before: list[bool]
 
@@ -205,6 +233,12 @@ class W(Scratch):
     o_unearned: bool
     o_told_twice: bool
     o_missaid: bool
+    o_mistold: bool
+    o_skipped: bool
+    o_again: bool
+    o_late_word: bool
+    o_unfinished: bool
+    o_left: bool
     # Budgets left.
     b_crashes: int
     b_raises: int

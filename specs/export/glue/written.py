@@ -77,3 +77,13 @@ def is_due(w: W, r: int, k: int) -> bool:
 def caller_is_over(w: W) -> bool:
     """Whether `dest` is a final state of a waiting thread."""
     raise NotImplementedError
+
+
+def by_time(w: W) -> bool:
+    """Whether a point in time brings the event about."""
+    raise NotImplementedError
+
+
+def at_rest(w: W, r: int) -> bool:
+    """Whether every machine of worker `r` but its leave is in a final state."""
+    raise NotImplementedError

@@ -1,0 +1,133 @@
+"""The exported program, run by Python beside the world that it restates: every state, every step, every predicate."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+import pytest
+
+from procession.specs.explore import Property
+from procession.specs.explore.property import Kind
+from procession.specs.export.asked import parts_of
+from procession.specs.export.program import Exported, exported
+from procession.specs.export.twin import State, Twin
+from procession.specs.export.variables import declared
+from procession.specs.models import MODELS
+from procession.specs.world import Did, Now
+
+# Labels that name a call where the action does not; not fair, so their classes do not matter.
+_NAMES_A_CALL = ("submits", "raised")
+
+
+class Walk:
+    """Both sides, state by state, breadth first."""
+
+    def __init__(self, model: Exported, most: int) -> None:
+        self.model = model
+        self.twin = Twin(model)
+        self.most = most
+        self.known: dict[Now, State] = {}
+        self.back: dict[State, Now] = {}
+        self.labels: dict[str, tuple[str, str]] = {}
+        self.actions: dict[tuple[str, str], str] = {}
+        self.todo: deque[Now] = deque()
+
+    def run(self) -> None:
+        (first,) = self.model.world.initial()
+        assert self.meet(first) == self.twin.first()
+        while self.todo:
+            now = self.todo.popleft()
+            self.step(now)
+
+    def meet(self, now: Now) -> State:
+        if now not in self.known:
+            state = self.twin.of(now)
+            # Nothing that tells two states of the world apart may be missing from the variables.
+            assert state not in self.back, self.model.world.describe(now)
+            self.known[now], self.back[state] = state, now
+            if len(self.known) <= self.most:
+                self.todo.append(now)
+        return self.known[now]
+
+    def step(self, now: Now) -> None:
+        mine: dict[State, list[Did]] = {}
+        for label, after in self.model.world.actions(now):
+            mine.setdefault(self.meet(after), []).append(label)
+        theirs: dict[State, list[Any]] = {}
+        for action, state in self.twin.steps(self.known[now]):
+            theirs.setdefault(state, []).append(action)
+        assert mine.keys() == theirs.keys(), self.difference(now, mine, theirs)
+        for state, labels in mine.items():
+            if len(labels) == len(theirs[state]) == 1:
+                self.same_class(labels[0], theirs[state][0])
+
+    def same_class(self, label: Did, action: Any) -> None:
+        """One fairness class is one action, and the other way round."""
+        assert label.fair == action.fair, (label, str(action))
+        if label.fair:
+            key = (label.actor, label.action)
+            assert self.labels.setdefault(str(action), key) == key
+            assert self.actions.setdefault(key, str(action)) == str(action)
+
+    def difference(self, now: Now, mine: dict[State, list[Did]], theirs: dict[State, list[Any]]) -> str:
+        lines = [self.model.world.describe(now)]
+        lines += [f"only the world: {mine[state]}" for state in mine.keys() - theirs.keys()]
+        for state in theirs.keys() - mine.keys():
+            nearest = min(mine, key=lambda one: sum(map(_differ, one, state)), default=state)
+            found = zip(self.twin.names, state, nearest, strict=True)
+            words = [f"{name} {one}, not {other}" for name, one, other in found if one != other]
+            lines.append(f"only the twin: {[str(action) for action in theirs[state]]}: {'; '.join(words)}")
+        return "\n".join(lines)
+
+
+def _differ(one: object, other: object) -> bool:
+    return one != other
+
+
+def walked(name: str, ranks: int, most: int = 1_000_000) -> Walk:
+    walk = Walk(exported(MODELS[name], ranks), most)
+    walk.run()
+    return walk
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_program_steps_as_the_world_does(name: str) -> None:
+    walk = walked(name, 1)
+    for prop in walk.model.properties:
+        restated_equally(walk, prop)
+    accepting = {now for now in walk.known if walk.model.world.accepting(now)}
+    until = walk.model.until
+    for now, state in walk.known.items():
+        may_end = walk.twin.holds(state, "may_end") or (until != "" and walk.twin.holds(state, until))
+        assert may_end == (now in accepting), walk.model.world.describe(now)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_beginning_of_two_ranks(name: str) -> None:
+    walk = walked(name, 2, most=150)
+    for prop in walk.model.properties:
+        restated_equally(walk, prop)
+
+
+def restated_equally(walk: Walk, prop: Property[Now]) -> None:
+    """What the glue says of a property is what the property says, in every state that was met."""
+    if prop.kind in (Kind.NO_DEADLOCK, Kind.NO_STALL):
+        return
+    slug, numbers = parts_of(prop.name)
+    for letter, predicate in (("p", prop.predicate), ("q", prop.premise), ("t", prop.twin)):
+        function = f"{letter}_{slug}"
+        if predicate is None or (letter == "t" and predicate is prop.premise):
+            continue
+        assert function in walk.model.program.functions, f"the glue does not say {prop.name!r}: {function}"
+        for now, state in walk.known.items():
+            said = walk.twin.holds(state, function, *numbers)
+            assert said == bool(predicate(now)), f"{function} in {walk.model.world.describe(now)}"
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_state_has_every_variable(name: str) -> None:
+    model = exported(MODELS[name], 2)
+    names = {variable.name for variable in declared(model.size, model.world) if not variable.scratch}
+    assert names - model.begin.keys() == {"only", "only_rank"}
+    assert model.begin.keys() <= names
