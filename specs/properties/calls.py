@@ -46,6 +46,14 @@ def _unread_failure(now: Now) -> bool:
     )
 
 
+def _handed_over(now: Now) -> bool:
+    if now.gone:
+        return True
+    opened = {identity.call for identity, call in now.executor.value.calls if call[0] is Call.OPEN}
+    settled = now.ghost.value.settled
+    return all(number in opened or settled >> number & 1 for number in range(1, now.threads.value.next_call))
+
+
 def _drainers(now: Now) -> int:
     return sum(thread.caller is Caller.DRAINING for thread in now.threads.value.threads)
 
@@ -72,6 +80,19 @@ def _later_call_after_abandoned(state: ExecutorState) -> bool:
         call[0] in _ABANDONED and any(later[0].call > identity.call for later in state.calls)
         for identity, call in state.calls
     )
+
+
+def _by_its_name(world: World) -> Callable[[Now], bool]:
+    deadlines, cancels = world.budgets.call_deadlines, world.budgets.cancels
+
+    def predicate(now: Now) -> bool:
+        left = now.ghost.value.budgets
+        kept = [call[0] for _, call in now.executor.value.calls]
+        return (left.call_deadlines < deadlines or Call.EXPIRED not in kept) and (
+            left.cancels < cancels or Call.CANCELLED not in kept
+        )
+
+    return predicate
 
 
 def calls(world: World) -> list[Property[Now]]:
@@ -105,6 +126,25 @@ def calls(world: World) -> list[Property[Now]]:
             "A call is resolved only when every rank has returned.",
             Offence.UNEARNED,
             record(lambda ghost: bool(ghost.settled)),
+        ),
+        always(
+            "an outcome is handed over",
+            "A call that is no longer open has had its outcome handed over: nobody waits for what is lost.",
+            _handed_over,
+            twin=record(lambda ghost: bool(ghost.settled)),
+        ),
+        never_done(
+            "who waits comes back for a reason",
+            "A waiting thread ends with its call's outcome, or because it was interrupted or out of time, and then at "
+            "once.",
+            Offence.LEFT,
+            record(lambda ghost: bool(ghost.settled)),
+        ),
+        always(
+            "a call ends by its name",
+            "Only a call whose time is over is expired, and only one that was given up is cancelled.",
+            _by_its_name(world),
+            twin=outstanding,
         ),
         always(
             "a rank's failure fails its call",

@@ -46,6 +46,13 @@ def _names_nobody(world: World) -> Callable[[Now], bool]:
     return predicate
 
 
+def _failed_leaves(now: Now) -> bool:
+    return all(
+        start is not RankStart.FAILED or not rank.value.alive
+        for rank, start in zip(now.ranks, now.executor.value.start[1:], strict=True)
+    )
+
+
 def _unread_death(now: Now) -> bool:
     starting = not now.gone and now.executor.value.start[0] is Start.STARTING
     return starting and any(rank.value.status is Status.DEAD for rank in now.ranks)
@@ -87,6 +94,12 @@ def start(world: World) -> list[Property[Now]]:
             lambda now: now.gone or _reaped(now.executor.value),
         ),
         never_done(
+            "a phase is said before it begins",
+            "What a rank is about to do, it says first: a phase that hangs is known by name.",
+            Offence.LATE_WORD,
+            twin=executor(lambda state: RankStart.READY in state.start[1:]),
+        ),
+        never_done(
             "a stale message is never taken",
             "A message of another epoch or rank moves no rank's start.",
             Offence.STALE_TAKEN,
@@ -111,6 +124,24 @@ def start(world: World) -> list[Property[Now]]:
             )
         )
     if world.budgets.raises:
+        raises = world.budgets.raises
+        found += [
+            never(
+                "who counts as failed said so",
+                "A rank is taken for failed only if a phase of its start raised.",
+                lambda now: (
+                    now.ghost.value.budgets.raises == raises
+                    and RankStart.FAILED in now.executor.value.start[1:]
+                ),
+                twin=executor(lambda state: RankStart.FAILED in state.start[1:]),
+            ),
+            always(
+                "who failed leaves",
+                "A rank that reported a failure of its start has ended its process by itself.",
+                _failed_leaves,
+                twin=executor(lambda state: RankStart.FAILED in state.start[1:]),
+            ),
+        ]
         crashes = world.budgets.crashes
         found.append(
             never(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from ...protocol.core import State
+from ...protocol.core import Effect, State
 from ...protocol.executor import ExecutorState
 from ...protocol.life import Life
-from ...protocol.shutdown import Leave, Listener, RankStop, Stop
+from ...protocol.queues import Reader, Seat
+from ...protocol.shutdown import Leave, Listener, RankStop, Stop, StopDo
 from ..explore import Property, always, leads_to, never, sometimes
 from ..world import Line, Mark, Now, Offence, Signal, Status, World
+from ..world.rank import at_rest
 from .ask import executor, never_done, record
 
 _ENDING = (Life.STOPPING, Life.FAILING)
@@ -82,6 +84,32 @@ def _lingers(now: Now) -> bool:
     )
 
 
+def _asked_as_a_whole(now: Now) -> bool:
+    return all(
+        rank.value.worker is None or rank.value.worker.leave[0] is Leave.STAYING or at_rest(rank.value.worker)
+        for rank in now.ranks
+    )
+
+
+def _sees_no_death(now: Now) -> bool:
+    return all(
+        rank.value.worker is None
+        or rank.value.line is Line.GONE
+        or (rank.value.worker.intake[0] is not Reader.GONE and Seat.GONE not in rank.value.worker.outlet)
+        for rank in now.ranks
+    )
+
+
+_TIMES: dict[State, Effect | None] = {
+    Stop.RUNNING: None,
+    Stop.CLOSING: StopDo.ARM_GRACE,
+    Stop.TERMINATING: StopDo.ARM_TERM,
+    Stop.KILLING: StopDo.ARM_KILL,
+    Stop.SURVIVORS: None,
+    Stop.DOWN: None,
+}
+
+
 def stop(world: World) -> list[Property[Now]]:
     """The properties of every model in which a stop can come about."""
     found: list[Property[Now]] = [
@@ -121,6 +149,40 @@ def stop(world: World) -> list[Property[Now]]:
         ),
     ]
     found += [
+        never_done(
+            "stages come in order, by time",
+            "Close, grace, SIGTERM, time, SIGKILL, time: no stage is skipped, none comes twice, and nothing but time "
+            "leads on.",
+            Offence.SKIPPED,
+            executor(lambda state: state.stop[0] is Stop.KILLING),
+        ),
+        always(
+            "each stage has its time",
+            "In each stage of the stop its own alarm is set, and none before and after.",
+            lambda now: now.gone or now.ghost.value.alarm is _TIMES[now.executor.value.stop[0]],
+            twin=executor(lambda state: state.stop[0] is Stop.KILLING),
+        ),
+        always(
+            "a worker is asked as a whole",
+            "A worker that takes its leave serves no call, waits for no queue and boots no more: it needs no peer.",
+            _asked_as_a_whole,
+            twin=lambda now: any(
+                rank.value.worker is not None and rank.value.worker.leave[0] is Leave.LEAVING
+                for rank in now.ranks
+            ),
+        ),
+        always(
+            "a worker buries nobody alive",
+            "A worker takes the executor for gone only if it is.",
+            _sees_no_death,
+            twin=executor(lambda state: state.stop[0] is Stop.CLOSING),
+        ),
+        never_done(
+            "a worker ends at rest",
+            "A worker's process ends by its own account only when it has left, with every machine at rest.",
+            Offence.UNFINISHED,
+            executor(lambda state: RankStop.REAPED in state.stop[1:]),
+        ),
         always(
             "who is asked can know",
             "The control channel of a rank that was asked to stop is closed.",
@@ -183,6 +245,15 @@ def listeners(_world: World) -> list[Property[Now]]:
             lambda now: (
                 now.life not in (Life.FAILING, Life.FAILED)
                 or now.ghost.value.told == (1 << len(now.executor.value.listeners)) - 1
+            ),
+            twin=told,
+        ),
+        always(
+            "who counts as told was called",
+            "A listener counts as told exactly if it was called.",
+            lambda now: all(
+                (state is Listener.TOLD) == bool(now.ghost.value.told >> number & 1)
+                for number, state in enumerate(now.executor.value.listeners)
             ),
             twin=told,
         ),

@@ -27,7 +27,7 @@ from ..world import Rank, RankMove, RankRules, Status, rank_name
 from ..world.callers import open_to
 from ..world.channel import MAKE, done_to
 from ..world.executor import Act, ExecutorRules
-from ..world.ghost import RING, Done
+from ..world.ghost import Done
 from ..world.threads import is_open
 from ..world.words import EXECUTOR, did
 from .format import Line
@@ -228,9 +228,7 @@ class Group:
             else:
                 self.ranks[number] = done_to(rank, op)
         for noted in act.record:
-            if noted is RING:
-                self.alarm = None
-            elif isinstance(noted, Done) and noted.effect in _ALARMS:
+            if isinstance(noted, Done) and noted.effect in _ALARMS:
                 self.alarm = None if noted.effect is StopDo.DISARM else noted.effect
         if change.waiter is not None:
             self._waited(change.number, change.waiter)

@@ -19,7 +19,7 @@ from .words import (
     Status,
     rank_name,
 )
-from .world import World
+from .world import NoBeginningError, World
 
 __all__ = [
     "EPOCH",
@@ -32,6 +32,7 @@ __all__ = [
     "Line",
     "Mark",
     "Message",
+    "NoBeginningError",
     "Node",
     "Now",
     "Offence",

@@ -4,7 +4,7 @@ Theory of operation:
 
 1. An action is one fact given to `ExecutorProtocol`. Its effects are sorted by whom they reach: a rank, the record, or
    the parked callers.
-2. Offences are judged here, where the state before, the steps and the message are all in hand.
+2. Offences are judged at once (see `judge`), while the state before, the steps and the message are all in hand.
 3. An event that has no row is an offence. If a peer's message brought it, the executor does what the runtime does: the
    peer broke the protocol, so the message is dropped and FAULT is given.
 """
@@ -14,17 +14,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from ...protocol.core import Event, Identity, IllegalEventError, Kind, TableError
+from ...protocol.core import Identity, IllegalEventError, Kind, TableError
 from ...protocol.executor import ExecutorProtocol, ExecutorState, Happened
-from ...protocol.futures import Call, CallOn, FuturesDo, Reply, ReplyOn
+from ...protocol.futures import Call, CallOn, FuturesDo, ReplyOn
 from ...protocol.life import Life
 from ...protocol.queues import Gate, Reader, ReaderOn, SeatOn
-from ...protocol.ready import RankStart, RankStartOn, Start
+from ...protocol.ready import RankStart, Start
 from ...protocol.shutdown import RankStop, StopDo
 from .channel import MAKE, TAKE_CONTROL, TAKE_JOINS, TAKE_REPLIES, TOLD, call_message
 from .channel import Op as RankOp
-from .ghost import RECORDED, RING, Done
+from .ghost import RECORDED, Done
 from .ghost import Op as GhostOp
+from .judge import judged
 from .words import EPOCH, EXECUTOR, Did, Message, Offence, did, rank_name
 
 ENDED = (Life.DOWN, Life.FAILED)
@@ -108,7 +109,9 @@ class ExecutorRules:
 
     def start_deadline(self, state: ExecutorState) -> Act:
         """The time for the whole start is over."""
-        return self._act("start deadline", state, lambda: self.protocol.start_deadline(state), fair=False)
+        return self._act(
+            "start deadline", state, lambda: self.protocol.start_deadline(state), fair=False, timed=True
+        )
 
     def ask_stop(self, state: ExecutorState) -> Act:
         """Somebody asks for a stop."""
@@ -125,7 +128,7 @@ class ExecutorRules:
     def alarm(self, state: ExecutorState) -> Act:
         """The time of the stop's present stage is over."""
         return self._act(
-            f"{state.stop[0]} is over", state, lambda: self.protocol.stop_alarm(state), record=(RING,)
+            f"{state.stop[0]} is over", state, lambda: self.protocol.stop_alarm(state), timed=True
         )
 
     def give_up(self, state: ExecutorState, number: int, event: CallOn) -> Act:
@@ -135,6 +138,7 @@ class ExecutorRules:
             state,
             lambda: self.protocol.give_up(state, number, event),
             fair=False,
+            timed=event is CallOn.DEADLINE,
         )
 
     # --- what it learns from a rank -----------------------------------------------------------------------------
@@ -251,6 +255,7 @@ class ExecutorRules:
         sends: tuple[tuple[str, str, str], ...] = (),
         actor: str | None = None,
         fair: bool = True,
+        timed: bool = False,
     ) -> Act:
         try:
             after, happened = fact()
@@ -270,7 +275,7 @@ class ExecutorRules:
                     noted.append(Done(effect, max(call, step.slot, 0)))
                 elif effect is FuturesDo.WAKE_PARKED:
                     wakes = True
-        wrong = judged(before, happened, message, own)
+        wrong = judged(before, after, happened, message, own, timed=timed)
         if wrong:
             noted.append(wrong)
         label = did(EXECUTOR, action, happened, tuple(arrows), actor=actor, fair=fair)
@@ -294,46 +299,3 @@ class ExecutorRules:
             except IllegalEventError:
                 pass  # not even FAULT has a row, in a broken table; then nothing happens but the offence
         return Act(did(EXECUTOR, words), before, ranks, (*record, Offence.ILLEGAL.value))
-
-
-def judged(before: ExecutorState, happened: Happened, message: Message | None, own: Identity | None) -> int:
-    """The offences in the steps of one action."""
-    wrong = 0
-    settled: set[int] = set()
-    for call, step in happened:
-        moved = step.dest is not step.source
-        if message is not None and moved:
-            if step.machine == "rank_start" and own is not None and step.event in _CONTROL_WORDS:
-                if (message.identity.epoch, message.identity.rank) != (own.epoch, own.rank):
-                    wrong |= Offence.STALE_TAKEN
-            elif step.machine == "reply" and message.identity != Identity(EPOCH, step.slot, call):
-                wrong |= Offence.MIXED
-        if FuturesDo.RESOLVE in step.effects:
-            wrong |= _resolved(before, happened, call, settled)
-        if FuturesDo.RESOLVE in step.effects or FuturesDo.FAIL in step.effects:
-            settled.add(call)
-    return int(wrong)
-
-
-def _resolved(before: ExecutorState, happened: Happened, number: int, settled: set[int]) -> int:
-    wrong = 0
-    for identity, call in before.calls:
-        if identity.call < number and call[0] is Call.OPEN and identity.call not in settled:
-            wrong |= Offence.OUT_OF_ORDER
-        if identity.call == number:
-            members: list[object] = list(call[1:])
-            for about, step in happened:
-                if about == number and step.machine == "reply":
-                    members[step.slot] = step.dest
-            if any(member is not Reply.RETURNED for member in members):
-                wrong |= Offence.UNEARNED
-    return wrong
-
-
-_CONTROL_WORDS: tuple[Event, ...] = (
-    RankStartOn.HELLO,
-    RankStartOn.WEIGHTS,
-    RankStartOn.QUEUES,
-    RankStartOn.READY,
-    RankStartOn.FAILED,
-)

@@ -23,7 +23,7 @@ class Ghost(NamedTuple):
     gone: bool = False
     """The executor's process was killed."""
     alarm: Effect | None = None
-    """The effect that armed the stop's alarm, while it is armed."""
+    """The effect that armed the stop's alarm, until it is put off or armed anew: a time that is over stays over."""
     marks: int = 0
     settled: int = 0
     """Calls (as bits) whose outcome was handed over."""
@@ -47,7 +47,6 @@ class Spend(NamedTuple):
     budget: int
 
 
-RING = "ring"  # the alarm went off
 KILLED = "killed"  # the executor's process was killed
 Op = Done | Spend | int | str
 """A change of the record; a bare int is offences."""
@@ -81,8 +80,6 @@ def noted(ghost: Ghost, op: Op) -> Ghost:
         return ghost._replace(budgets=Budgets(*left))
     if isinstance(op, Done):
         return _performed(ghost, op.effect, 1 << op.about)
-    if op is RING:
-        return ghost._replace(alarm=None)
     if op is KILLED:
         # Nothing of the executor is left to be known; what was done before was judged before.
         return Ghost(ghost.budgets, gone=True, offences=ghost.offences)
@@ -96,11 +93,14 @@ def _performed(ghost: Ghost, effect: Effect, bit: int) -> Ghost:
     if effect is StopDo.DISARM:
         return ghost._replace(alarm=None)
     if effect is StopDo.REPORT_SURVIVOR:
-        return ghost._replace(survivors=ghost.survivors | bit)
+        wrong = Offence.AGAIN if ghost.survivors & bit else 0
+        return ghost._replace(survivors=ghost.survivors | bit, offences=ghost.offences | wrong)
     if effect is StopDo.CALL_BACK:
         wrong = Offence.TOLD_TWICE if ghost.told & bit else 0
         return ghost._replace(told=ghost.told | bit, offences=ghost.offences | wrong)
     if effect in (FuturesDo.RESOLVE, FuturesDo.FAIL):
         wrong = Offence.TWICE if ghost.settled & bit else 0
         return ghost._replace(settled=ghost.settled | bit, offences=ghost.offences | wrong)
-    return ghost._replace(marks=ghost.marks | _MARKS[effect])
+    mark = _MARKS[effect]
+    wrong = Offence.AGAIN if ghost.marks & mark else 0
+    return ghost._replace(marks=ghost.marks | mark, offences=ghost.offences | wrong)

@@ -19,9 +19,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from ...protocol.core import Effect, Event, Identity, IllegalEventError, Step
-from ...protocol.futures import FuturesDo, ReplyOn, Serve, ServeOn
-from ...protocol.queues import QueueDo, Reader, ReaderOn, SeatOn
-from ...protocol.ready import Boot, BootOn, RankStartOn, ReadyDo
+from ...protocol.futures import SERVE, FuturesDo, ReplyOn, Serve, ServeOn
+from ...protocol.queues import GATE, READER, SEAT, QueueDo, Reader, ReaderOn, SeatOn
+from ...protocol.ready import BOOT, Boot, BootOn, RankStartOn, ReadyDo
 from ...protocol.shutdown import Leave, LeaveOn, StopDo
 from ...protocol.worker import WorkerProtocol, WorkerState
 from .words import EPOCH, EXECUTOR, Did, Line, Message, Offence, Signal, Status, did, rank_name
@@ -208,7 +208,7 @@ class RankRules:
     def _perform(self, now: Rank, step: Step, effect: Effect, sends: Sends) -> tuple[Rank, int]:
         """The rank after one effect of the worker, and the offence it is."""
         if effect is StopDo.EXIT:
-            return now.dead(), 0
+            return now.dead(), 0 if _at_rest(now.worker) else Offence.UNFINISHED
         control = _CONTROL.get(effect)
         if effect is ReadyDo.SEND_PHASE:
             control = RankStartOn.__members__.get(step.dest.name)
@@ -216,8 +216,11 @@ class RankRules:
                 return now.dead(), Offence.ILLEGAL  # there is no such phase to tell
         if control is not None:
             message = Message(control, Identity(EPOCH, now.number))
+            late = Offence.LATE_WORD if now.work is not None else 0
             now = now._replace(control=(*now.control, message))
-        elif effect is QueueDo.SEND_JOINED:
+            sends.append((rank_name(now.number), EXECUTOR, str(message)))
+            return now, late
+        if effect is QueueDo.SEND_JOINED:
             message = Message(SeatOn.JOINED, Identity(EPOCH, now.number))
             now = now._replace(joins=(*now.joins, message))
         elif effect is QueueDo.SEND_OPEN:
@@ -237,6 +240,25 @@ class RankRules:
             return now, 0
         sends.append((rank_name(now.number), EXECUTOR, str(message)))
         return now, 0
+
+
+def at_rest(worker: WorkerState) -> bool:
+    """Whether nothing of the worker goes on, now that it was asked to stop or the executor is gone."""
+    return (
+        worker.boot[0] in BOOT.final
+        and worker.intake[0] in READER.final
+        and worker.outlet[0] in GATE.final
+        and all(seat in SEAT.final for seat in worker.outlet[1:])
+        and worker.serve[0] in SERVE.final
+    )
+
+
+def _at_rest(worker: WorkerState | None) -> bool:
+    """Whether a worker may end: it failed to come up, or has taken its leave and nothing goes on."""
+    assert worker is not None
+    if worker.leave[0] is not Leave.GONE:
+        return False
+    return worker.boot[0] is Boot.FAILED or at_rest(worker)
 
 
 _CONTROL: dict[Effect, Event] = {

@@ -69,12 +69,19 @@ class ThreadRules:
             return Act(label, state, record=(Offence.ILLEGAL.value,)), threads
         happened = tuple((thread.out[0], step._replace(slot=number)) for step in steps)
         label = did(EXECUTOR, action, happened, actor=actor, fair=event not in _GIVEN_UP)
-        if after in self.protocol.caller.aggregate.final:
+        ends = after in self.protocol.caller.aggregate.final
+        gives_up = event in _GIVEN_UP
+        told = after is Caller.ANSWERED
+        wrong = gives_up != (after is Caller.GAVE_UP) or (told and is_open(state, thread.out[0]))
+        if event is CallerOn.SETTLED:
+            wrong = not told
+        if ends:
             changed = thread._replace(caller=None, woken=False, out=thread.out[1:])
         else:
             changed = thread._replace(caller=after, woken=False)
         wakes = any(FuturesDo.WAKE_PARKED in step.effects for step in steps)
-        return Act(label, state, wakes=wakes), _with(threads, number, changed)
+        record = (Offence.LEFT.value,) if wrong else ()
+        return Act(label, state, record=record, wakes=wakes), _with(threads, number, changed)
 
 
 def _with(threads: Threads, number: int, thread: Thread) -> Threads:

@@ -156,6 +156,18 @@ class Offence(IntFlag):
     """A rank was taken for reaped and its exit status was not collected."""
     MISSAID = auto()
     """A worker answered something else than what its method did."""
+    MISTOLD = auto()
+    """A machine was told something that is not so."""
+    SKIPPED = auto()
+    """A stage of the stop was skipped, entered twice, or entered before its time."""
+    AGAIN = auto()
+    """Something that is announced once was announced twice."""
+    LATE_WORD = auto()
+    """A worker said what it was about to do after it had begun."""
+    UNFINISHED = auto()
+    """A worker that was asked, or orphaned, ended with a machine that had not come to rest."""
+    LEFT = auto()
+    """A waiting thread came back without its call's outcome and without giving up, or gave up and stayed."""
 
 
 class Mark(IntFlag):

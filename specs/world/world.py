@@ -39,6 +39,13 @@ from .rank import Rank
 from .state import Now, in_words
 from .words import Budgets, Did, did
 
+_FAR = 200  # steps a rank within which a run without faults comes to where a model begins
+
+
+class NoBeginningError(ValueError):
+    """The faultless run of a broken protocol never comes to where the model begins."""
+
+
 _EXECUTOR_PROTOCOL, _WORKER_PROTOCOL = ExecutorProtocol(), WorkerProtocol()
 
 
@@ -90,15 +97,16 @@ class World:
         if self._begin is None:
             return [self.first(self.budgets)]
         now = self.first(Budgets())
+        steps = 0
         while not self._begin(now):
-            for label, after in self.following(now):
-                if label.fair:
-                    now = after
-                    break
-            else:
-                raise ValueError(
-                    f"{self.name}: no run leads to where it is to begin; stuck in {in_words(now)}"
+            ways = (after for label, after in self.following(now) if label.fair and after != now)
+            after = next(ways, None)
+            steps += 1
+            if after is None or steps > _FAR * self.size:  # a mutant may run in circles
+                raise NoBeginningError(
+                    f"{self.name}: no run leads to where it is to begin; after {steps} steps it is in {in_words(now)}"
                 )
+            now = after
         return [now._replace(ghost=node(self._parts.ghosts, now.ghost.value._replace(budgets=self.budgets)))]
 
     def actions(self, now: Now) -> list[tuple[Did, Now]]:

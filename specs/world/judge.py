@@ -1,0 +1,166 @@
+"""What must never be done by the executor, judged step by step, where the state before, the steps and the message are
+all in hand.
+
+Theory of operation. An offence is a thing done, not a state reached: a reply taken by the wrong call leaves no trace.
+Beside what a message may do, two things are judged of every step that moves a machine:
+
+1. *What a machine is told is so.* An event that one machine's state brings about in another says something about that
+   state ("a rank's process is gone"), and it must be true once the action is over. `_TRUE` is the list; an event that
+   time brings about needs an action that time brought about.
+2. *The stop goes forward, one stage at a time.* From stage to stage only time leads; to the end, only that nobody is
+   left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ...protocol.core import Event, Identity, Kind, State, Step
+from ...protocol.core.cluster import ClusterState
+from ...protocol.executor import ExecutorState, Happened
+from ...protocol.futures import Call, CallOn, FuturesDo, Reply
+from ...protocol.life import Life, LifeOn
+from ...protocol.queues import Gate, GateOn, Reader, ReaderOn, Seat, SeatOn
+from ...protocol.ready import RankStart, RankStartOn, Start, StartOn
+from ...protocol.shutdown import ListenerOn, RankStop, RankStopOn, Stop, StopOn
+from .words import EPOCH, Message, Offence
+
+
+def judged(
+    before: ExecutorState,
+    after: ExecutorState,
+    happened: Happened,
+    message: Message | None = None,
+    own: Identity | None = None,
+    *,
+    timed: bool = False,
+) -> int:
+    """The offences in the steps of one action; `timed` says that a point in time brought it about."""
+    wrong = 0
+    settled: set[int] = set()
+    for call, step in happened:
+        if step.dest is not step.source:
+            if message is not None:
+                wrong |= _taken(step, call, message, own)
+            wrong |= _told(before, after, happened, call, step, timed)
+            if step.machine == "stop":
+                wrong |= _forward(step, after)
+        if FuturesDo.RESOLVE in step.effects:
+            wrong |= _resolved(before, happened, call, settled)
+        if FuturesDo.RESOLVE in step.effects or FuturesDo.FAIL in step.effects:
+            settled.add(call)
+    return int(wrong)
+
+
+def _taken(step: Step, call: int, message: Message, own: Identity | None) -> int:
+    if step.machine == "rank_start" and own is not None and step.event in _CONTROL_WORDS:
+        if (message.identity.epoch, message.identity.rank) != (own.epoch, own.rank):
+            return Offence.STALE_TAKEN
+    elif step.machine == "reply" and message.identity != Identity(EPOCH, step.slot, call):
+        return Offence.MIXED
+    return 0
+
+
+def _resolved(before: ExecutorState, happened: Happened, number: int, settled: set[int]) -> int:
+    wrong = 0
+    for identity, call in before.calls:
+        if identity.call < number and call[0] is Call.OPEN and identity.call not in settled:
+            wrong |= Offence.OUT_OF_ORDER
+        if identity.call == number:
+            members = _members(call, happened, number)
+            if any(member is not Reply.RETURNED for member in members):
+                wrong |= Offence.UNEARNED
+    return wrong
+
+
+def _members(call: ClusterState, happened: Happened, number: int) -> list[State]:
+    """The replies of call `number` after the action: the call itself may be out of the books by then."""
+    members = list(call[1:])
+    for about, step in happened:
+        if about == number and step.machine == "reply":
+            members[step.slot] = step.dest
+    return members
+
+
+# --- what a machine is told is so -------------------------------------------------------------------------------------
+
+_ENDING = (Life.STOPPING, Life.FAILING, Life.DOWN, Life.FAILED)
+_NOBODY = (RankStop.REAPED, RankStop.ABSENT)
+
+_TRUE: dict[tuple[str, Event], Callable[[ExecutorState], bool]] = {
+    ("start", StartOn.ALL_READY): lambda s: all(rank is RankStart.READY for rank in s.start[1:]),
+    ("start", StartOn.RANK_FAILED): lambda s: RankStart.FAILED in s.start[1:],
+    ("start", StartOn.RANK_DIED): lambda s: RankStart.DEAD in s.start[1:],
+    ("start", StartOn.CANCEL): lambda s: s.life[0] in _ENDING,
+    ("rank_start", RankStartOn.CANCEL): lambda s: s.start[0] is Start.FAILED,
+    ("life", LifeOn.RANKS_READY): lambda s: s.start[0] is Start.UP,
+    ("life", LifeOn.QUEUES_OPEN): lambda s: s.broadcast[0] is Gate.OPEN and s.replies[0] is Gate.OPEN,
+    ("life", LifeOn.END): lambda s: s.stop[0] in (Stop.DOWN, Stop.SURVIVORS),
+    ("stop", StopOn.STOP): lambda s: s.life[0] in _ENDING,
+    ("stop", StopOn.ALL_GONE): lambda s: all(rank in _NOBODY for rank in s.stop[1:]),
+    ("rank_stop", RankStopOn.ASK): lambda s: s.stop[0] is not Stop.RUNNING,
+    ("rank_stop", RankStopOn.TERMINATE): lambda s: s.stop[0] is Stop.TERMINATING,
+    ("rank_stop", RankStopOn.KILL): lambda s: s.stop[0] is Stop.KILLING,
+    ("rank_stop", RankStopOn.GIVE_UP): lambda s: s.stop[0] is Stop.SURVIVORS,
+    ("listener", ListenerOn.FAILURE): lambda s: s.life[0] in (Life.FAILING, Life.FAILED),
+    ("listener", ListenerOn.RELEASE): lambda s: s.life[0] in (Life.STOPPING, Life.DOWN),
+    ("call", CallOn.CLOSE): lambda s: s.life[0] in _ENDING,
+    ("gate", GateOn.CLOSE): lambda s: s.life[0] in _ENDING,
+}
+"""Per machine, the events that another machine's state brings about, and what is then true."""
+
+_IN_GATE: dict[tuple[str, Event], Callable[[ClusterState], bool]] = {
+    ("gate", GateOn.ALL_IN): lambda c: all(one in (Seat.JOINED, Seat.OPEN, Reader.OPEN) for one in c[1:]),
+    ("gate", GateOn.LOST): lambda c: any(one in (Seat.GONE, Reader.GONE) for one in c[1:]),
+    ("seat", SeatOn.OPEN): lambda c: c[0] is Gate.OPEN,
+    ("seat", SeatOn.CLOSE): lambda c: c[0] is Gate.CLOSED,
+    ("reader", ReaderOn.CLOSE): lambda c: c[0] is Gate.CLOSED,
+}
+"""The same, of the two queue clusters."""
+
+_IN_CALL: dict[tuple[str, Event], Callable[[list[State]], bool]] = {
+    ("call", CallOn.ALL_REPLIED): lambda replies: all(one is Reply.RETURNED for one in replies),
+    ("call", CallOn.RANK_RAISED): lambda replies: Reply.RAISED in replies,
+    ("call", CallOn.RANK_LOST): lambda replies: Reply.LOST in replies,
+}
+"""The same, of a call."""
+
+
+def _told(
+    before: ExecutorState, after: ExecutorState, happened: Happened, call: int, step: Step, timed: bool
+) -> int:
+    if step.event.kind is Kind.DEADLINE and not timed:
+        return Offence.MISTOLD
+    key = (step.machine, step.event)
+    so = True
+    if key in _TRUE:
+        so = _TRUE[key](after)
+    elif key in _IN_GATE:
+        so = _IN_GATE[key](getattr(after, step.cluster))
+    elif key in _IN_CALL:
+        replies = next((_members(one, happened, call) for who, one in before.calls if who.call == call), [])
+        so = _IN_CALL[key](replies)
+    return 0 if so else Offence.MISTOLD
+
+
+# --- the stop ---------------------------------------------------------------------------------------------------------
+
+_STAGES: list[State] = [Stop.RUNNING, Stop.CLOSING, Stop.TERMINATING, Stop.KILLING, Stop.SURVIVORS]
+
+
+def _forward(step: Step, after: ExecutorState) -> int:
+    if step.dest is Stop.DOWN:
+        return 0 if all(rank in _NOBODY for rank in after.stop[1:]) else Offence.SKIPPED
+    if step.source is Stop.DOWN or _STAGES.index(step.dest) != _STAGES.index(step.source) + 1:
+        return Offence.SKIPPED
+    by_time = step.event.kind is Kind.DEADLINE
+    return 0 if by_time or step.dest is Stop.CLOSING else Offence.SKIPPED
+
+
+_CONTROL_WORDS: tuple[Event, ...] = (
+    RankStartOn.HELLO,
+    RankStartOn.WEIGHTS,
+    RankStartOn.QUEUES,
+    RankStartOn.READY,
+    RankStartOn.FAILED,
+)
