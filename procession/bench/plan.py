@@ -24,7 +24,7 @@ class Plan:
     """Seconds, unless said.
 
     rounds: at most; a round is not begun if it would not end within `budget`.
-    burst: of calls on one peer; a payload's burst is one warm call and at least one that counts.
+    burst: of calls on one peer, after some that warm it.
     pause: before the first call after idleness.
     settle, idle: from when on, and for how long, idle processors are watched.
     busy: for how long workers compute when one of them is killed.

@@ -27,6 +27,7 @@ from ..runtime.room import available_memory
 from .figures import Book, Cell
 from .guard import signalled
 from .measures import (
+    SLOW,
     Running,
     copies,
     idle_cores,
@@ -36,7 +37,7 @@ from .measures import (
     timed_start,
     timed_stop,
 )
-from .peer import Entry, Payload, Reply, payload
+from .peer import REPLIES, Entry, Payload, Reply, payload
 from .plan import MIB, Plan
 
 HERE = "this machine"  # the peer of cells that concern no peer
@@ -142,7 +143,7 @@ class Rounds:
             found += [Cell("call", ranks, 0, reply) for reply in (Reply.ALL, Reply.ONE)]
         if "payload" in measures:
             for size in self._plan.sizes:
-                found += [Cell("call", ranks, size, reply) for reply in Reply]
+                found += [Cell("call", ranks, size, reply) for reply in REPLIES]
         if "pipeline" in measures:
             found += [Cell("pipeline", ranks, 0, Reply.ALL, many) for many in self._plan.outstanding]
         return found
@@ -167,8 +168,16 @@ class Rounds:
                 continue
             if entry.largest is not None and cell.payload > entry.largest:
                 continue
+            if number >= 2 and self._slow(cell, entry):
+                continue
             self._say(number, cell.ranks, f"{cell.measure} {cell.reply} {_size(cell.payload)}: {entry.name}")
             self._burst(number, cell, running, alive)
+
+    def _slow(self, cell: Cell, entry: Entry) -> bool:
+        """Two rounds are enough of what takes seconds; the others get the time."""
+        series = self.book.get(cell, entry.name)
+        found = None if series is None else series.spread()
+        return cell.measure == "call" and found is not None and found.median > SLOW
 
     def _burst(self, number: int, cell: Cell, running: Running, alive: list[Running]) -> None:
         plan = self._plan
@@ -179,8 +188,8 @@ class Rounds:
                     samples = pipelined(running, cell.outstanding, plan.burst)
                 else:
                     array = self._payloads[cell.payload]
-                    warm, least = (1, 1) if large else (3, 3)
-                    samples = round_trips(running, Reply(cell.reply), array, plan.burst, least, warm)
+                    warm, least = (4, 1) if large else (3, 3)
+                    samples = round_trips(running, cell.reply, array, plan.burst, least, warm)
         except Exception as error:  # noqa: BLE001 - as above
             self.book.fail(cell, running.entry.name, _words(error))
             alive.remove(running)

@@ -34,7 +34,7 @@ class Bare:
         self._pidfds: list[int] = []
         self._rank_of: dict[int, int] = {}
         self._kept: list[deque[Any]] = []
-        self._sent: deque[Reply] = deque()
+        self._sent: deque[str] = deque()
         self._poll = select.poll()
 
     @property
@@ -72,7 +72,7 @@ class Bare:
 
     def collect(self, timeout: float) -> list[Any]:
         """Read until each rank that owes an answer has given one."""
-        kept = self._kept[:1] if self._sent.popleft() is Reply.ONE else self._kept
+        kept = self._kept[:1] if self._sent.popleft() == Reply.ONE else self._kept
         milliseconds = int(timeout * 1000)
         while not all(kept):
             for fd, _ in _ready(self._poll, self._spin, milliseconds):
@@ -120,5 +120,5 @@ def _serve(rank: int, sock: socket.socket, spin: float) -> None:
                 return
             request = Request(*pickle.loads(data))
             result = answer(rank, request)
-            if request.reply is not Reply.ONE or rank == 0:
+            if request.reply != Reply.ONE or rank == 0:
                 sock.send(pickle.dumps(result, 5))

@@ -25,7 +25,7 @@ class Worker:
     def load_model(self) -> None:
         """There is none."""
 
-    def work(self, reply: Reply, payload: Payload | None, busy: float) -> Any:
+    def work(self, reply: str, payload: Payload | None, busy: float) -> Any:
         """One call."""
         return answer(self.rank, Request(reply, payload, busy))
 
@@ -61,14 +61,14 @@ class Ours:
     def call(self, request: Request, timeout: float) -> list[Any]:
         """The blocking path, which makes no future."""
         assert self._executor is not None
-        rank = 0 if request.reply is Reply.ONE else None
+        rank = 0 if request.reply == Reply.ONE else None
         found = self._executor.collective_rpc("work", timeout, tuple(request), unique_reply_rank=rank)
         return [found] if rank == 0 else list(found)
 
     def submit(self, request: Request) -> None:
         """Makes a future."""
         assert self._executor is not None
-        one = request.reply is Reply.ONE
+        one = request.reply == Reply.ONE
         future = self._executor.collective_rpc(
             "work", args=tuple(request), non_block=True, unique_reply_rank=0 if one else None
         )

@@ -22,7 +22,7 @@ class Pipes:
     def __init__(self) -> None:
         self._processes: list[Any] = []
         self._pipes: list[Connection[Any, Any]] = []
-        self._sent: deque[Reply] = deque()
+        self._sent: deque[str] = deque()
 
     @property
     def pids(self) -> list[int]:
@@ -54,7 +54,7 @@ class Pipes:
 
     def collect(self, timeout: float) -> list[Any]:  # noqa: ARG002 - to look before reading would make it slower
         """Read in rank order."""
-        pipes = self._pipes[:1] if self._sent.popleft() is Reply.ONE else self._pipes
+        pipes = self._pipes[:1] if self._sent.popleft() == Reply.ONE else self._pipes
         return [pipe.recv() for pipe in pipes]
 
     def stop(self) -> None:
@@ -70,6 +70,6 @@ def _serve(rank: int, pipe: Connection[Any, Any]) -> None:
         while True:
             request = Request(*pipe.recv())
             result = answer(rank, request)
-            if request.reply is not Reply.ONE or rank == 0:
+            if request.reply != Reply.ONE or rank == 0:
                 pipe.send(result)
             del request, result

@@ -28,7 +28,7 @@ class Pool:
         self._pool: concurrent.futures.Executor | None = None
         self._ranks = 0
         self._pids: list[int] = []
-        self._sent: deque[tuple[Reply, _Futures]] = deque()
+        self._sent: deque[tuple[str, _Futures]] = deque()
         self._broken = False
 
     @property
@@ -65,7 +65,7 @@ class Pool:
         except BaseException:
             self._broken = True
             raise
-        return found[:1] if reply is Reply.ONE else found
+        return found[:1] if reply == Reply.ONE else found
 
     def stop(self) -> None:
         """Wait for every process."""

@@ -41,7 +41,7 @@ class EmptyWorker:
 
     def work(self, reply: str, payload: Any, busy: float) -> Any:
         """One call."""
-        return answer(self.rank, Request(Reply(reply), payload, busy))
+        return answer(self.rank, Request(reply, payload, busy))
 
 
 class Vllm:
@@ -73,11 +73,11 @@ class Vllm:
 
     def call(self, request: Request, timeout: float) -> list[Any]:
         """Blocking."""
-        return _answers(self._rpc(request, timeout, non_block=False), request.reply is Reply.ONE)
+        return _answers(self._rpc(request, timeout, non_block=False), request.reply == Reply.ONE)
 
     def submit(self, request: Request) -> None:
         """Not blocking: its FutureWrapper."""
-        self._sent.append((self._rpc(request, None, non_block=True), request.reply is Reply.ONE))
+        self._sent.append((self._rpc(request, None, non_block=True), request.reply == Reply.ONE))
 
     def collect(self, timeout: float) -> list[Any]:  # noqa: ARG002 - result(timeout) is not implemented there
         """The oldest future's result."""
@@ -88,9 +88,9 @@ class Vllm:
         return self._executor.collective_rpc(
             "work",
             timeout=timeout,
-            args=(str(request.reply), request.payload, request.busy),
+            args=(request.reply, request.payload, request.busy),
             non_block=non_block,
-            unique_reply_rank=0 if request.reply is Reply.ONE else None,
+            unique_reply_rank=0 if request.reply == Reply.ONE else None,
         )
 
     def stop(self) -> None:

@@ -31,9 +31,9 @@ def answer(rank: int, request: Request) -> Any:
         until = time.monotonic() + busy
         while time.monotonic() < until:
             pass  # busy, not asleep: that is what is asked for
-    if reply is Reply.SUM:
+    if reply == Reply.SUM:
         return check_sum(payload)
-    return payload if reply is Reply.ALL or rank == 0 else None
+    return payload if reply == Reply.ALL or rank == 0 else None
 
 
 def end(processes: list[Any]) -> None:

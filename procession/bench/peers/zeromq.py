@@ -28,7 +28,7 @@ class ZeroMQ:
         self._folder: Path | None = None
         self._processes: list[Any] = []
         self._sockets: list[zmq.Socket[bytes]] = []
-        self._sent: deque[Reply] = deque()
+        self._sent: deque[str] = deque()
 
     @property
     def pids(self) -> list[int]:
@@ -65,7 +65,7 @@ class ZeroMQ:
 
     def collect(self, timeout: float) -> list[Any]:
         """Read in rank order."""
-        sockets = self._sockets[:1] if self._sent.popleft() is Reply.ONE else self._sockets
+        sockets = self._sockets[:1] if self._sent.popleft() == Reply.ONE else self._sockets
         return [_received(sock, int(timeout * 1000)) for sock in sockets]
 
     def stop(self) -> None:
@@ -110,7 +110,7 @@ def _serve(rank: int, address: str) -> None:
             break
         request = Request(*pickle.loads(frames[0].buffer, buffers=[frame.buffer for frame in frames[1:]]))
         result = answer(rank, request)
-        if request.reply is not Reply.ONE or rank == 0:
+        if request.reply != Reply.ONE or rank == 0:
             sock.send_multipart(_frames(result), copy=False)
         del request, result, frames
     sock.close()
