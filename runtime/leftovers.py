@@ -14,7 +14,8 @@ from pathlib import Path
 
 from .fork_server import helper_pids
 
-_OURS = ("pymp-", "listener-", "torch_", "procession", "psm_", "sem.", "gloo")
+# What we, Python and torch would name. Other programs of the machine make and remove files at the same time.
+_OURS = ("pymp-", "listener-", "torch_", "procession", "psm_", "gloo")
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,7 @@ class Snapshot:
 
     processes: dict[int, str]
     threads: frozenset[str]
-    descriptors: int
+    descriptors: frozenset[str]
     shared_memory: frozenset[str]
     files: frozenset[str]
 
@@ -33,8 +34,8 @@ def snapshot() -> Snapshot:
     return Snapshot(
         descendants(os.getpid()),
         frozenset(f"{thread.name} ({thread.ident})" for thread in threading.enumerate()),
-        len(os.listdir("/proc/self/fd")),  # noqa: PTH208 - the listing's own descriptor is counted each time alike
-        frozenset(_names(Path("/dev/shm"), ("",))),  # noqa: S108 - it is looked at, not written to
+        frozenset(_descriptors()),
+        frozenset(_names(Path("/dev/shm"), _OURS)),  # noqa: S108 - it is looked at, not written to
         frozenset(_names(Path(tempfile.gettempdir()), _OURS)),
     )
 
@@ -49,10 +50,18 @@ def left_behind(before: Snapshot) -> list[str]:
         if pid not in before.processes and pid not in helpers
     ]
     found += [f"thread {name}" for name in sorted(now.threads - before.threads)]
-    if now.descriptors > before.descriptors:
-        found.append(f"{now.descriptors - before.descriptors} descriptors")
+    found += [f"descriptor {what}" for what in sorted(now.descriptors - before.descriptors)]
     found += [f"shared memory /dev/shm/{name}" for name in sorted(now.shared_memory - before.shared_memory)]
     found += [f"file {name} in {tempfile.gettempdir()}" for name in sorted(now.files - before.files)]
+    return found
+
+
+def _descriptors() -> list[str]:
+    """Each open descriptor and what it is: "7 (socket:[1234])"."""
+    found = []
+    for name in os.listdir("/proc/self/fd"):  # noqa: PTH208 - a Path would open one more while it looks
+        with contextlib.suppress(OSError):  # the listing's own is closed by now
+            found.append(f"{name} ({os.readlink(f'/proc/self/fd/{name}')})")  # noqa: PTH115 - as above
     return found
 
 

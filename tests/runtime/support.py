@@ -5,6 +5,7 @@ from __future__ import annotations
 import array
 import contextlib
 import fcntl
+import functools
 import os
 import termios
 import time
@@ -50,7 +51,7 @@ def occupied(ready: MultiprocExecutor, method: str, rank: int | None = None) -> 
     )
     for number in range(ready.config.world_size):
         if rank in (None, number):
-            assert eventually(lambda n=number: ready._kernel.ranks.broadcast.sockets[n] and _read(ready, n))
+            assert eventually(functools.partial(_read, ready, number))
     return future
 
 

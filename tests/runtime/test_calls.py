@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import contextlib
 import itertools
 import os
 import pickle
@@ -52,12 +53,11 @@ def gate(tmp_path: Path) -> Iterator[Path]:
     release(path)
 
 
-def release(path: Path) -> None:
-    """Let through whoever waits at the pipe, if anybody does."""
-    try:
+def release(path: Path) -> bool:
+    """Let through whoever waits at the pipe, if anybody does; False, so that a condition can begin with it."""
+    with contextlib.suppress(OSError):  # nobody waits
         os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK))
-    except OSError:  # nobody waits
-        return
+    return False
 
 
 def works(ready: MultiprocExecutor, mark: object = "next") -> None:
@@ -156,12 +156,8 @@ def test_an_aggregator_that_raises_fails_its_own_call(pair: MultiprocExecutor, e
 
 
 @pytest.mark.parametrize("pair", METHODS, indirect=True)
-@pytest.mark.parametrize("reply_rank", [None, 0, 1])
-@pytest.mark.parametrize("rank", [0, 1])
-def test_a_rank_raises_and_the_failing_call_alone_fails(
-    pair: MultiprocExecutor, rank: int, reply_rank: int | None
-) -> None:
-    for turn in range(5):
+def test_a_rank_raises_and_the_failing_call_alone_fails(pair: MultiprocExecutor) -> None:
+    for turn, (rank, reply_rank) in enumerate(itertools.product((0, 1), (None, 0, 1))):
         with pytest.raises(
             WorkerError, match=rf"rank {rank} failed in call \d+ \('raises'\): ValueError: b"
         ) as e:
@@ -228,7 +224,7 @@ def test_a_reply_that_nobody_asked_for_is_not_pickled(pair: MultiprocExecutor) -
     assert pair.collective_rpc("only", args=(1, "unpicklable"), unique_reply_rank=0) == 0
 
 
-@pytest.mark.parametrize("argument", [threading.Lock(), (i for i in ()), lambda: 1])
+@pytest.mark.parametrize("argument", [threading.Lock(), (i for i in range(3)), lambda: 1])
 def test_an_argument_that_cannot_be_pickled_is_the_callers_error(
     pair: MultiprocExecutor, argument: Any
 ) -> None:
@@ -283,7 +279,7 @@ def _release_both(pair: MultiprocExecutor, gate: Path) -> None:
 
     def through() -> bool:
         release(gate)
-        return after.done()
+        return bool(after.done())
 
     assert eventually(through)
 
@@ -436,7 +432,7 @@ def test_a_cancel_wakes_a_waiter_in_another_thread(pair: MultiprocExecutor, gate
 
 
 def _draining(ready: MultiprocExecutor) -> bool:
-    return ready._kernel.calls.draining._drainer is not None
+    return bool(ready._kernel.calls.draining._drainer)
 
 
 def test_a_future_cannot_be_pickled(pair: MultiprocExecutor) -> None:
@@ -570,7 +566,7 @@ def test_back_pressure_holds_for_threads_that_submit_at_once(gate: Path) -> None
         for thread in threads:
             thread.start()
         assert eventually(lambda: len(ready._kernel.state.calls) >= limit)
-        assert eventually(lambda: [release(gate), held.done()][1])
+        assert eventually(lambda: release(gate) or held.done())
         for thread in threads:
             thread.join(10)
         assert held.result(5) == [0, 1]
@@ -598,9 +594,9 @@ def test_a_late_reply_makes_room_for_a_caller_that_is_parked(gate: Path, tmp_pat
         parked = threading.Thread(target=submit)
         parked.start()
         assert eventually(lambda: ready._kernel.calls.draining._parked)
-        assert eventually(lambda: [release(gate), len(ready._kernel.state.calls) < 2 or sent.is_set()][1])
+        assert eventually(lambda: release(gate) or len(ready._kernel.state.calls) < 2 or sent.is_set())
         room = sent.wait(3)
-        assert eventually(lambda: [release(second), not drainer.is_alive()][1])
+        assert eventually(lambda: release(second) or not drainer.is_alive())
         parked.join(5)
         assert room
 
@@ -609,16 +605,16 @@ def test_a_late_reply_makes_room_for_a_caller_that_is_parked(gate: Path, tmp_pat
 
 
 @pytest.mark.parametrize("pair", METHODS, indirect=True)
-@pytest.mark.parametrize("size", [1, 511, 512, 513, 32_000, 32_768, 32_769, 65_536, 1 << 20, 64 << 20])
-def test_arrays_both_ways(pair: MultiprocExecutor, size: int) -> None:
-    array = np.arange(size, dtype=np.uint64).astype(np.uint8)
-    total = int(array.sum(dtype=np.uint64))
-    assert pair.collective_rpc("total", args=(array,)) == [(size, total)] * 2
-    for rank, back in enumerate(pair.collective_rpc("array", args=(size,))):
-        assert back.nbytes == size
-        assert (back == rank + 1).all()
-        back[:] = 9  # what came is the caller's: it may be written to
-        assert (back == 9).all()
+def test_arrays_both_ways(pair: MultiprocExecutor) -> None:
+    for size in (0, 1, 511, 512, 513, 32_000, 32_768, 32_769, 65_536, 1 << 20, 64 << 20):
+        array = np.resize(np.arange(251, dtype=np.uint8), size)
+        total = int(array.sum(dtype=np.uint64))
+        assert pair.collective_rpc("total", args=(array,)) == [(size, total)] * 2
+        for rank, back in enumerate(pair.collective_rpc("array", args=(size,))):
+            assert back.nbytes == size
+            assert (back == rank + 1).all()
+            back[:] = 9  # what came is the caller's: it may be written to
+            assert (back == 9).all()
 
 
 def test_ranks_that_write_into_an_argument_disturb_nobody(pair: MultiprocExecutor) -> None:
@@ -641,7 +637,7 @@ def test_large_calls_to_ranks_that_do_not_read(gate: Path) -> None:
                 ready.collective_rpc("echo", args=(n, bytes([n]) * 30_000), non_block=True) for n in range(60)
             ]
         _release_both_later = threading.Thread(
-            target=lambda: eventually(lambda: [release(gate), held.done()][1])
+            target=lambda: eventually(lambda: release(gate) or held.done())
         )
         _release_both_later.start()
         for n, future in enumerate(futures):
@@ -668,7 +664,7 @@ def test_a_rank_is_killed_in_mid_call_while_the_other_is_busy(
     ):
         pair.collective_rpc(deed, unique_reply_rank=reply_rank)
     assert (e.value.rank, e.value.exit_status) == (1, -signal.SIGKILL)
-    with within(0.5), pytest.raises(WorkerDiedError, match="rank 1 .*SIGKILL") as again:
+    with within(0.5), pytest.raises(WorkerDiedError, match=r"rank 1 .*SIGKILL") as again:
         pair.collective_rpc("echo")
     assert again.value is not e.value
     assert pair.is_failed
@@ -825,7 +821,7 @@ class _Interrupts:
 def test_interrupts_at_any_moment_end_in_a_right_answer_or_a_clear_error() -> None:
     """An interruption may fall between any two lines: what must not come of it is a hang or a wrong answer."""
     interrupted = ended = n = 0
-    end = time.monotonic() + 8
+    end = time.monotonic() + 4
     while time.monotonic() < end:
         with executor(shutdown=SHORT) as ready, _Interrupts() as interrupts:
             while time.monotonic() < end:
@@ -839,9 +835,12 @@ def test_interrupts_at_any_moment_end_in_a_right_answer_or_a_clear_error() -> No
                 except CallTimeoutError:
                     interrupts.open = False
                     raise
-                except ExecutorError as error:  # it says that it was ended by the interruption
+                except ExecutorError as error:
                     interrupts.open = False
-                    assert "KeyboardInterrupt" in str(error)
+                    if "KeyboardInterrupt" not in str(
+                        error
+                    ):  # else it says that it was ended by the interruption
+                        raise
                     ended += 1
                     break
                 else:

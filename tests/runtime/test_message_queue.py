@@ -7,7 +7,7 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import pytest
@@ -68,6 +68,12 @@ def readers() -> Iterator[Any]:
     for queue, group in made:
         queue.close()
         group.close()
+
+
+def fill(queue: MessageQueue, cancel: Flag | None = None) -> NoReturn:
+    """Write until it raises."""
+    while True:
+        queue.enqueue(b"x" * 30_000, 10, cancel)
 
 
 @pytest.fixture
@@ -149,8 +155,7 @@ def test_a_cancel_ends_every_wait(local: tuple[MessageQueue, MessageQueue]) -> N
     with within(2), pytest.raises(ExecutorClosedError, match="cancelled"):
         MessageQueue.wait_until_ready(reader, 10, cancel)
     with within(5), pytest.raises(ExecutorClosedError, match="cancelled"):
-        while True:
-            writer.enqueue(b"x" * 30_000, 10, cancel)
+        fill(writer, cancel)
     cancel.close()
 
 
@@ -158,12 +163,17 @@ def test_a_full_queue_names_the_reader_and_keeps_the_others_in_step() -> None:
     """A message goes to all or to none: a reader that has room does not get what another did not."""
     writer = MessageQueue(2)
     ends = [MessageQueue.create_from_handle(writer.export_handle(), rank) for rank in range(2)]
-    sent = 0
+    taken: list[int] = []
+
+    def fill_and_read_one() -> NoReturn:
+        while True:
+            writer.enqueue((len(taken), b"x" * 20_000), 0.05)
+            taken.append(ends[0].dequeue(5)[0])
+
     with pytest.raises(CallTimeoutError, match="reader 1 has left no room") as caught:
-        for n in range(10_000):
-            writer.enqueue((n, b"x" * 20_000), 0.05)
-            sent += 1
-            assert ends[0].dequeue(5)[0] == n
+        fill_and_read_one()
+    sent = len(taken)
+    assert taken == list(range(sent))
     assert caught.value.waiting_for == (1,)
     assert sent > 0
     with pytest.raises(CallTimeoutError):
@@ -196,8 +206,7 @@ def test_a_reader_that_is_killed_while_the_queue_is_full(readers: Any) -> None:
     killer = threading.Timer(0.3, os.kill, (pid, signal.SIGKILL))
     killer.start()
     with within(5), pytest.raises(QueueClosedError, match="reader 1"):
-        while True:
-            queue.enqueue(b"x" * 30_000, 10)
+        fill(queue)
     killer.join()
 
 

@@ -1,4 +1,4 @@
-"""The program that has the executor is killed or interrupted, at any point: nobody is left, and nobody talks about it."""
+"""The program that has the executor is killed or interrupted at any point: nobody is left, nobody talks about it."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class Host:
 def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """Makes hosts; in the end nobody is left, and no file of theirs."""
     made: list[Host] = []
-    memory = set(os.listdir("/dev/shm"))
+    memory = {path.name for path in Path("/dev/shm").glob("psm_*")}
 
     def make(**options: Any) -> Host:
         made.append(Host(tmp_path_factory.mktemp("h"), **options))
@@ -105,7 +105,7 @@ def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         host.process.communicate()
         left += [str(path) for path in host.folder.iterdir()]
     assert left == []
-    assert set(os.listdir("/dev/shm")) - memory == set()
+    assert {path.name for path in Path("/dev/shm").glob("psm_*")} - memory == set()
 
 
 # What the executor steps in a run without a fault. `test_the_points_are_those_of_a_real_run` holds it to one.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import os
 import re
@@ -154,7 +155,7 @@ def test_a_grandchild_that_outlives_its_worker_holds_nobody_up(tmp_path: Path) -
         try:
             if end == "kill":
                 os.kill(ready.pids[0], signal.SIGKILL)
-                assert eventually(lambda r=ready: r.is_failed, 1)
+                assert eventually(functools.partial(getattr, ready, "is_failed"), 1)
             with within(1.5, end):
                 ready.shutdown()
             assert all(not Path(f"/proc/{pid}").exists() for pid in workers), "a zombie is left"
@@ -168,7 +169,7 @@ def test_a_grandchild_that_outlives_its_worker_holds_nobody_up(tmp_path: Path) -
 
 
 def test_shutdown_twice_and_from_many_threads() -> None:
-    for _ in range(30):
+    for _ in range(12):
         ready = executor()
         together = threading.Barrier(4)
         errors: list[BaseException] = []
@@ -195,7 +196,7 @@ def test_shutdown_twice_and_from_many_threads() -> None:
 
 def test_a_flag_that_is_set_while_it_is_closed_hits_no_other_descriptor() -> None:
     """`ask_stop` takes no lock, so it can meet the end; a write to a closed number may be a write to another file."""
-    for _ in range(200):
+    for _ in range(40):
         ready = executor(ranks=1)
         over = threading.Event()
         errors: list[BaseException] = []
@@ -299,7 +300,7 @@ def test_later_deaths_do_not_replace_the_first_cause() -> None:
         ready = executor(ranks=3, shutdown=SHORT)
         ready.register_failure_callback(lambda: None)
         os.kill(ready.pids[victim], signal.SIGKILL)
-        assert eventually(lambda r=ready: r.is_failed)
+        assert eventually(functools.partial(getattr, ready, "is_failed"))
         for pid in ready.pids.values():
             os.kill(pid, signal.SIGKILL)
         ready.shutdown()
@@ -388,9 +389,13 @@ def test_what_happens_after_the_end_is_not_recorded_into_somebody_elses_file(tmp
     assert validate(recorder.lines()).accepted
 
 
+def _in_flight(ready: MultiprocExecutor, calls: int) -> bool:
+    return len(ready._kernel.state.calls) == calls
+
+
 def test_callers_in_many_threads_all_learn_the_cause(tmp_path: Path) -> None:
     """With a recorder: a parked caller that comes late writes to nothing that is closed."""
-    for turn in range(20):
+    for turn in range(8):
         recorder = Recorder()
         ready = executor(recorder=recorder, shutdown=SHORT)
         found: list[BaseException] = []
@@ -404,7 +409,7 @@ def test_callers_in_many_threads_all_learn_the_cause(tmp_path: Path) -> None:
         threads = [threading.Thread(target=call) for _ in range(12)]
         for thread in threads:
             thread.start()
-        assert eventually(lambda r=ready: len(r._kernel.state.calls) == 12)
+        assert eventually(functools.partial(_in_flight, ready, 12))
         os.kill(ready.pids[1], signal.SIGKILL)
         for thread in threads:
             thread.join(5)
@@ -434,22 +439,23 @@ def script(text: str, *arguments: str, **options: Any) -> subprocess.CompletedPr
 NEVER_SHUT = """
     import sys
     sys.path.append(".")
-    from tests.runtime.support import executor
-    ready = executor(start_method=sys.argv[1])
+    from tests.runtime.support import SHORT, executor
+    ready = executor(start_method=sys.argv[1], shutdown=SHORT)
     assert ready.collective_rpc("echo") == [(0,), (1,)]
     print(*ready.pids.values())
     {end}
 """
 
 
-@pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize(
-    ("end", "code"),
+    ("method", "end", "code"),
     [
-        ("pass", 0),
-        ("sys.exit(3)", 3),
-        ("ready.myself = ready", 0),
-        ("future = ready.collective_rpc('hang', non_block=True)", 0),
+        ("fork", "pass", 0),
+        ("spawn", "pass", 0),
+        ("forkserver", "pass", 0),
+        ("fork", "sys.exit(3)", 3),
+        ("forkserver", "ready.myself = ready", 0),
+        ("fork", "future = ready.collective_rpc('hang', non_block=True)", 0),
     ],
 )
 def test_the_interpreter_ends_without_a_shutdown(method: Method, end: str, code: int) -> None:
