@@ -7,6 +7,8 @@ is a failure of the peer. An exception ends the burst, and is the caller's to wr
 from __future__ import annotations
 
 import contextlib
+import os
+import signal
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -128,12 +130,16 @@ def copies(source: Payload, target: Payload, seconds: float) -> list[float]:
 
 
 def idle_cores(trees: Sequence[Sequence[int]], settle: float, seconds: float) -> list[float]:
-    """Cores that each group of processes uses while nobody calls: from `settle` seconds on, for `seconds`."""
+    """Cores that each group of processes uses while nobody calls: from `settle` seconds on, for `seconds`.
+
+    The calling process, if it is watched, comes last.
+    """
     time.sleep(settle)  # idleness is what is measured
     before = [cpu_seconds(pids) for pids in trees]
     began = time.perf_counter()
     time.sleep(seconds)  # as above
-    after = [cpu_seconds(pids) for pids in trees]
+    # The other way round: the last one is the process that looks, and looking costs it milliseconds.
+    after = [cpu_seconds(pids) for pids in reversed(trees)][::-1]
     took = time.perf_counter() - began
     return [(end - start) / took for start, end in zip(before, after, strict=True)]
 
@@ -143,9 +149,6 @@ def killed_in_call(running: Running, busy: float, patience: float) -> tuple[floa
 
     busy: seconds for which every worker computes. Raises `GaveUpError` if no error came within `patience` seconds.
     """
-    import os
-    import signal
-
     peer = running.peer
     (victim,) = open_pidfds(peer.pids[-1:])
     try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 KIB, MIB = 1 << 10, 1 << 20
+LARGE = 16 * MIB  # bytes from which on a payload takes much memory and time
 
 # What `--only` takes, and what it is about.
 MEASURES = {
@@ -19,11 +20,19 @@ MEASURES = {
 }
 
 
+def size(count: int) -> str:
+    """A number of bytes in words."""
+    if not count:
+        return "empty"
+    return f"{count // MIB} MiB" if count >= MIB else f"{count >> 10} KiB"
+
+
 @dataclass(frozen=True)
 class Plan:
     """Seconds, unless said.
 
     rounds: at most; a round is not begun if it would not end within `budget`.
+    sweeps: how often a round asks what is quick to answer; each sweep counts as a round of its own.
     burst: of calls on one peer, after some that warm it.
     pause: before the first call after idleness.
     settle, idle: from when on, and for how long, idle processors are watched.
@@ -37,6 +46,7 @@ class Plan:
     outstanding: tuple[int, ...] = (1, 2, 8)
     measures: frozenset[str] = frozenset(MEASURES)
     rounds: int = 7
+    sweeps: int = 3
     budget: float = 320.0
     burst: float = 0.1
     pause: float = 3.0
@@ -52,7 +62,8 @@ class Plan:
         return replace(
             self,
             sizes=tuple(size for size in self.sizes if size <= MIB),
-            rounds=3,
+            rounds=2,
+            sweeps=2,
             budget=45.0,
             burst=0.03,
             pause=0.5,

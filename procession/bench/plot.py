@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from .figures import Cell, Spread
 from .peer import Reply
+from .plan import size
 from .rounds import HERE
-from .tables import size
 
 if TYPE_CHECKING:
     from .report import Result

@@ -3,8 +3,8 @@
 Theory of operation:
 
 1. A round goes through the numbers of ranks in shuffled order. For each, every peer is started; then, cell by cell,
-   each peer has its burst; then every peer is stopped. Peers that are not having their burst are idle; one that
-   computes even when idle is stopped by a signal meanwhile.
+   each peer has its burst, in a few sweeps over the cells; then every peer is stopped. Peers that are not having their
+   burst are idle; one that computes even when idle is stopped by a signal meanwhile.
 2. A peer that fails is stopped and missed for the rest of that number of ranks; the next round starts it anew. What it
    raised is part of the result.
 3. Kills come last, and each on a peer of its own.
@@ -38,7 +38,7 @@ from .measures import (
     timed_stop,
 )
 from .peer import REPLIES, Entry, Payload, Reply, payload
-from .plan import MIB, Plan
+from .plan import LARGE, MIB, Plan, size
 
 HERE = "this machine"  # the peer of cells that concern no peer
 CALLER = "the calling process, all peers together"
@@ -56,8 +56,8 @@ class Rounds:
         self._entries = [entry for entry in entries if entry.missing is None]
         self._tell = tell
         self._dice = random.Random(plan.seed)  # noqa: S311 - an order to measure in is no secret
-        self._payloads = {size: payload(size) for size in (0, *plan.sizes)}
-        self._targets = {size: _warm(size) for size in plan.sizes}
+        self._payloads = {many: payload(many) for many in (0, *plan.sizes)}
+        self._targets = {many: _warm(many) for many in plan.sizes}
         self._until = 0.0
 
     def run(self) -> Book:
@@ -87,7 +87,11 @@ class Rounds:
             for entry in self._shuffled(self._wanted()):
                 self._say(number, ranks, f"starting {entry.name}")
                 self._start(number, ranks, entry, alive)
-            for cell in self._shuffled(self._cells(ranks)):
+            cells = self._cells(ranks)
+            for sweep in range(self._plan.sweeps):
+                for cell in self._shuffled([cell for cell in cells if cell.payload < LARGE]):
+                    self._bursts(number * self._plan.sweeps + sweep, cell, alive)
+            for cell in self._shuffled([cell for cell in cells if cell.payload >= LARGE]):
                 self._bursts(number, cell, alive)
             if number < self._plan.rare:
                 if "idle" in self._plan.measures:
@@ -142,8 +146,8 @@ class Rounds:
         if measures & {"latency", "stepping"}:
             found += [Cell("call", ranks, 0, reply) for reply in (Reply.ALL, Reply.ONE)]
         if "payload" in measures:
-            for size in self._plan.sizes:
-                found += [Cell("call", ranks, size, reply) for reply in REPLIES]
+            for many in self._plan.sizes:
+                found += [Cell("call", ranks, many, reply) for reply in REPLIES]
         if "pipeline" in measures:
             found += [Cell("pipeline", ranks, 0, Reply.ALL, many) for many in self._plan.outstanding]
         return found
@@ -154,7 +158,7 @@ class Rounds:
                 self.book.fail(cell, running.entry.name, "not measured: the time was over")
             return
         room = 24 * cell.payload * cell.ranks
-        if cell.payload >= 16 * MIB and available_memory() < room:
+        if cell.payload >= LARGE and available_memory() < room:
             for running in alive:
                 self.book.fail(
                     cell, running.entry.name, f"not measured: it takes {room // MIB} MiB of memory"
@@ -170,7 +174,7 @@ class Rounds:
                 continue
             if number >= 2 and self._slow(cell, entry):
                 continue
-            self._say(number, cell.ranks, f"{cell.measure} {cell.reply} {_size(cell.payload)}: {entry.name}")
+            self._say(number, cell.ranks, f"{cell.measure} {cell.reply} {size(cell.payload)}: {entry.name}")
             self._burst(number, cell, running, alive)
 
     def _slow(self, cell: Cell, entry: Entry) -> bool:
@@ -181,14 +185,13 @@ class Rounds:
 
     def _burst(self, number: int, cell: Cell, running: Running, alive: list[Running]) -> None:
         plan = self._plan
-        large = cell.payload >= 16 * MIB
         try:
             with self._turn(running):
                 if cell.outstanding:
                     samples = pipelined(running, cell.outstanding, plan.burst)
                 else:
                     array = self._payloads[cell.payload]
-                    warm, least = (4, 1) if large else (3, 3)
+                    warm, least = (4, 1) if cell.payload >= LARGE else (3, 3)
                     samples = round_trips(running, cell.reply, array, plan.burst, least, warm)
         except Exception as error:  # noqa: BLE001 - as above
             self.book.fail(cell, running.entry.name, _words(error))
@@ -198,11 +201,11 @@ class Rounds:
             return
         self.book.put(cell, running.entry.name, number, samples)
 
-    def _copies(self, number: int, size: int) -> None:
-        source = self._payloads[size]
+    def _copies(self, number: int, many: int) -> None:
+        source = self._payloads[many]
         assert source is not None
-        samples = copies(source, self._targets[size], 0.2 * self._plan.burst)
-        self.book.put(Cell("memcpy", payload=size), HERE, number, samples)
+        samples = copies(source, self._targets[many], 0.2 * self._plan.burst)
+        self.book.put(Cell("memcpy", payload=many), HERE, number, samples)
 
     # --- idleness ---------------------------------------------------------------------------------------------------
 
@@ -287,14 +290,8 @@ def _words(error: BaseException) -> str:
     return f"{type(error).__name__}: {text}"[:200] if text else type(error).__name__
 
 
-def _warm(size: int) -> Payload:
-    """Shared memory of `size` bytes whose pages have been touched."""
-    target = np.frombuffer(mmap.mmap(-1, size), dtype=np.uint8)
+def _warm(many: int) -> Payload:
+    """Shared memory of so many bytes, whose pages have been touched."""
+    target = np.frombuffer(mmap.mmap(-1, many), dtype=np.uint8)
     target[:] = 1
     return target
-
-
-def _size(count: int) -> str:
-    if not count:
-        return "empty"
-    return f"{count // MIB} MiB" if count >= MIB else f"{count >> 10} KiB"

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from .figures import Book, Cell, Series, Spread, ratio
 from .peer import Entry
 from .peers import BARE, BARE_SPINNING, OURS, OURS_SPINNING, RECORDING
-from .plan import MIB
+from .plan import size
 from .rounds import CALLER, HERE
 from .stepping import Stepping
 
@@ -50,13 +50,6 @@ def times(found: Spread | None) -> str:
     if found is None:
         return DASH
     return f"{found.median:.2f} ({found.low:.2f} – {found.high:.2f})"
-
-
-def size(count: int) -> str:
-    """A number of bytes."""
-    if not count:
-        return "empty"
-    return f"{count // MIB} MiB" if count >= MIB else f"{count >> 10} KiB"
 
 
 class Tables:

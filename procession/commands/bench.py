@@ -8,6 +8,10 @@ code is 0 unless something was left behind.
 
 from __future__ import annotations
 
+import atexit
+import os
+import shutil
+import tempfile
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -63,6 +67,13 @@ def _writable(*paths: Path | None) -> None:
             )
 
 
+def _own_folder() -> None:
+    """Temporary files of this run go where nobody else's are, so that what is left behind is known to be its own."""
+    folder = tempfile.mkdtemp(prefix="procession-bench-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    tempfile.tempdir = os.environ["TMPDIR"] = folder
+
+
 def _run(plan: Plan, entries: list[Entry]) -> Result:
     from rich.console import Console
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
@@ -76,6 +87,7 @@ def _run(plan: Plan, entries: list[Entry]) -> Result:
     from ..runtime.fork_server import warm
     from ..runtime.leftovers import left_behind, snapshot
 
+    _own_folder()
     warm(PRELOAD)
     before, things, began = machine(), snapshot(), time.monotonic()
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())

@@ -77,7 +77,7 @@ def entries() -> list[Entry]:
         Entry(
             RECORDING, "MultiprocExecutor, spin 0, recorder on", lambda: _ours(recording=True), stepping=True
         ),
-        Entry(BARE, "the floor: SEQPACKET socket pairs, pickle, poll", _bare, largest=LARGEST),
+        Entry(BARE, "the floor: SEQPACKET socket pairs, pickle, poll; up to 32 KiB", _bare, largest=LARGEST),
         Entry(BARE_SPINNING, f"the floor with {spin}", lambda: _bare(SPIN), largest=LARGEST),
         Entry("pipe", "multiprocessing.Pipe, one a rank, answers read in rank order", _pipe),
         Entry("zeromq", "ZeroMQ PAIR sockets over ipc", _zeromq, _missing("zmq", extra)),
