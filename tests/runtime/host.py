@@ -32,7 +32,11 @@ class Stubborn(Echo):
 def main(options: dict[str, Any]) -> None:
     """Start, be busy with `work`, shut down; at `point`, send `signal` to itself."""
     worker: type[Echo] = Echo
-    settings: dict[str, Any] = {"start_method": options["method"]}
+    # An interrupted start waits for the grace: it is the policy's, and short here.
+    settings: dict[str, Any] = {
+        "start_method": options["method"],
+        "shutdown": ShutdownPolicy(grace=0.4, term=0.4, kill=2),
+    }
     if "point" in options:
         machine, event = options["point"]
         settings["pause"] = SignalAt("executor", machine, event, signal.Signals(options["signal"]))
@@ -41,7 +45,6 @@ def main(options: dict[str, Any]) -> None:
         settings["worker_kwargs"] = {"phase": options["phase"], "deed": "hang", "flawed": 1}
     if "stubborn" in options:
         worker = Stubborn
-        settings["shutdown"] = ShutdownPolicy(grace=0.3, term=0.3, kill=2)
     settings["on_phase"] = lambda rank, phase, seconds: say(f"{phase} {rank}")
     ready = MultiprocExecutor(config(worker, 2, **settings))
     say("up")
