@@ -8,7 +8,7 @@ out of time has established nothing: that is said, and exits with 3; it is never
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -66,11 +66,9 @@ def _print(found: list[Comparison]) -> None:
     from rich.table import Table
 
     console = Console(highlight=False)
-    table = Table("model", "ranks")
-    for heading in ("states: ours", "rumur"):
-        table.add_column(heading, justify="right")
-    for heading in ("verdicts: ours", "rumur", "spin", "seconds: ours, rumur, spin", "engines"):
-        table.add_column(heading)
+    table = Table(
+        "model", "ranks", "states (ours, rumur)", "verdicts (ours, rumur, spin)", "seconds", "engines"
+    )
     for one in found:
         table.add_row(*_row(one))
     console.print(table)
@@ -85,26 +83,27 @@ def _print(found: list[Comparison]) -> None:
 
 
 def _row(one: Comparison) -> list[str]:
-    rumur, spin = one.finding("rumur"), one.finding("spin")
-    ours = one.ours
+    rumur, spin, ours = one.finding("rumur"), one.finding("spin"), one.ours
+    counted = "–" if rumur is None or rumur.states is None else f"{rumur.states:,}"
+    said = [
+        "–" if ours is None else _tally(outcome.verdict for outcome in ours.outcomes),
+        *("–" if part is None or part.silent else _tally(part.verdicts.values()) for part in (rumur, spin)),
+    ]
     return [
         one.model,
         str(one.ranks),
-        "–" if ours is None else f"{ours.states:,}",
-        "–" if rumur is None or rumur.states is None else f"{rumur.states:,}",
-        "–" if ours is None else _tally([outcome.verdict for outcome in ours.outcomes]),
-        "–" if rumur is None or rumur.silent else _tally(rumur.verdicts.values()),
-        "–" if spin is None or spin.silent else _tally(spin.verdicts.values()),
-        ", ".join("–" if part is None else f"{part.seconds:.1f}" for part in (ours, rumur, spin)),
+        f"{'–' if ours is None else f'{ours.states:,}'}, {counted}",
+        ", ".join(said),
+        ", ".join("–" if part is None else f"{part.seconds:.0f}" for part in (ours, rumur, spin)),
         _coloured(one.verdict),
     ]
 
 
-def _tally(verdicts: Any) -> str:
-    """How often each verdict was given: "17 hold" or "15 hold, 2 violated"."""
+def _tally(verdicts: Iterable[object]) -> str:
+    """How many verdicts there are, and how many of them are not *holds*: "24" or "24 (2 violated)"."""
     words = [str(verdict) for verdict in verdicts]
-    found = {"hold": "holds", "violated": "violated", "not established": "not established"}
-    return ", ".join(f"{words.count(said)} {word}" for word, said in found.items() if said in words) or "none"
+    bad = [f"{words.count(said)} {said}" for said in ("violated", "not established") if said in words]
+    return f"{len(words)} ({', '.join(bad)})" if bad else str(len(words))
 
 
 def _print_details(console: Console, one: Comparison) -> None:

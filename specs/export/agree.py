@@ -25,7 +25,7 @@ from ..explore.property import Kind
 from ..models import MODELS, Model
 from .asked import Asked, asked, covers
 from .engines import Counted, Deadline, Silent, rumur, spin
-from .murphi import RESTS, murphi
+from .murphi import RESTS, murphi, stalls
 from .program import Exported, exported
 from .promela import processes, promela
 from .tree import ExportError, Var
@@ -135,7 +135,12 @@ def _by_rumur(
     program: Exported, questions: list[Asked], states: int, deadline: Deadline
 ) -> tuple[Finding, Counted | None]:
     began = perf_counter()
-    wanted = [*covers(questions), ("overflow", Var("overflow")), ("may end", program.accepting)]
+    wanted = [
+        *covers(questions),
+        ("overflow", Var("overflow")),
+        ("may end", program.accepting),
+        ("illegal", Var("o_illegal")),
+    ]
     try:
         counted = rumur(murphi(program, wanted), states, deadline)
         if counted.covers["overflow"]:
@@ -147,6 +152,13 @@ def _by_rumur(
     for place, one in enumerate(questions):
         if one.known and not one.prop.kind.needs_fairness:
             verdicts[one.prop.name] = _of_states(one, place, counted)
+        if one.prop.kind is Kind.NO_STALL and counted.covers["illegal"]:
+            # An illegal event that has been noted may come again and change nothing; then a guard is not a way on.
+            try:
+                stall = rumur(stalls(program), 2 * states, deadline, count=False).deadlock
+            except Silent as silent:
+                return Finding("rumur", perf_counter() - began, silent=str(silent)), counted
+            verdicts[one.prop.name] = Verdict.VIOLATED if stall else Verdict.HOLDS
     return Finding("rumur", perf_counter() - began, counted.states - rests, verdicts), counted
 
 

@@ -61,16 +61,16 @@ def missing(tools: Sequence[str]) -> list[str]:
     return [tool for tool in tools if shutil.which(tool) is None]
 
 
-def rumur(text: str, states: int, deadline: Deadline) -> Counted:
+def rumur(text: str, states: int, deadline: Deadline, *, count: bool = True) -> Counted:
     """Search a Murphi model; `states` is about how many there are.
 
-    With a deadlock rumur counts nothing more, so then it is run a second time, without looking for any.
+    With a deadlock rumur counts nothing more, so then, to `count`, it is run a second time without looking for any.
 
     Raises Silent.
     """
     _require(RUMUR)
     counted = _searched(text, "stuttering", states, deadline)
-    if counted.deadlock:
+    if counted.deadlock and count:
         counted = replace(_searched(text, "off", states, deadline), deadlock=True)
     return counted
 

@@ -9,7 +9,9 @@ Theory of operation:
    `ended` is 1, and which goes to and fro between two such states for ever. So rumur's deadlock, "no rule, or none that
    changes anything", is ours: a state that nothing changes and where no run may end. `rests` is what is to be
    subtracted from the states that rumur counts.
-4. Invariants, witnesses and twins are `cover` properties: rumur counts the states that satisfy each and goes on, so
+4. A stall, a state that no *fair* action changes, is found in the same way in a model of its own (`stalls`): there any
+   state may become calm, and nothing but fair actions happens in a calm one.
+5. Invariants, witnesses and twins are `cover` properties: rumur counts the states that satisfy each and goes on, so
    that one run gives every verdict and the number of all states.
 """
 
@@ -39,12 +41,18 @@ def number(value: Value) -> str:
 
 def murphi(model: Exported, covers: Sequence[tuple[str, Expr]]) -> str:
     """The model as Murphi text; `covers` are the conditions to be counted, each with its name."""
-    return "\n".join(_Printer(model).lines(covers)) + "\n"
+    return "\n".join(_Printer(model, stalls=False).lines(covers)) + "\n"
+
+
+def stalls(model: Exported) -> str:
+    """A model that deadlocks exactly if ours stalls."""
+    return "\n".join(_Printer(model, stalls=True).lines(())) + "\n"
 
 
 class _Printer:
-    def __init__(self, model: Exported) -> None:
+    def __init__(self, model: Exported, *, stalls: bool) -> None:
         self.model = model
+        self.stalls = stalls
 
     def lines(self, covers: Sequence[tuple[str, Expr]]) -> Iterator[str]:
         model = self.model
@@ -54,6 +62,8 @@ class _Printer:
         yield "var"
         yield from (f"  {self.declared(variable)}" for variable in model.variables)
         yield "  ended: 0..2;"
+        if self.stalls:
+            yield "  calm: boolean;"
         names = sorted({action.do for action in model.actions})
         for procedure in model.program.procedures([*names, "conclude", "look_ahead"]):
             yield from self.procedure(procedure)
@@ -90,14 +100,17 @@ class _Printer:
         yield "end;"
         yield "end;"
         yield f'rule "may end" ended = 0 & {self.expression(self.model.accepting)} ==>'
-        yield "begin forget_state(); ended := 1; end;"
+        yield f"begin forget_state(); {'calm := false; ' if self.stalls else ''}ended := 1; end;"
+        if self.stalls:
+            yield 'rule "calm" ended = 0 & !calm ==> begin calm := true; end;'
         yield 'rule "rest" ended > 0 ==> begin ended := 3 - ended; end;'
 
     def guards(self, first: int, end: int) -> Iterator[str]:
         """The guard of whichever of these actions `action` is, found by halves."""
         if end - first == 1:
             action = self.model.actions[first]
-            yield f"  {self.expression(self.model.guard(action))} -- {action}"
+            only = " & !calm" if self.stalls and not action.fair else ""
+            yield f"  {self.expression(self.model.guard(action))}{only} -- {action}"
             return
         middle = (first + end) // 2
         yield f"  (action < {middle} & ("
@@ -117,6 +130,8 @@ class _Printer:
             else:
                 yield f"  {name} := {number(value)};"
         yield "  ended := 0;"
+        if self.stalls:
+            yield "  calm := false;"
         yield "  look_ahead();"
         yield "  forget_scratch();"
         yield "end;"

@@ -64,9 +64,13 @@ class Twin:
                 self.functions["conclude"](after)
                 yield action, self._state(after)
 
-    def holds(self, state: State, name: str, *arguments: Value) -> bool:
+    def view(self, state: State) -> Any:
+        """The variables of a state, for `holds`."""
+        return self._variables(state)
+
+    def holds(self, view: Any, name: str, *arguments: Value) -> bool:
         """An expression function of the program in a state."""
-        return bool(self.functions[name](self._variables(state), *arguments))
+        return bool(self.functions[name](view, *arguments))
 
     def _may(self, w: Any, action: Action) -> bool:
         if action.budget and getattr(w, f"b_{action.budget}") == 0:
