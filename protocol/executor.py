@@ -157,7 +157,9 @@ class ExecutorProtocol:
         """
         if state.calls and identity.call <= state.calls[-1][0].call:
             raise ValueError(f"call {identity.call} comes after call {state.calls[-1][0].call}")
-        _, steps = self.life.apply(state.life, AGGREGATE, LifeOn.SUBMIT)
+        life, steps = self.life.apply(state.life, AGGREGATE, LifeOn.SUBMIT)
+        if life != state.life:
+            state = state._replace(life=life)
         call = self.call.initial(len(state.start) - 1)
         return (
             _with_calls(state, (*state.calls, (identity, call))),

@@ -93,7 +93,7 @@ REPLY = Table(
             )
         ),
         on(ReplyOn.DIED, Reply.OWED, Reply.LOST),
-        *stay([Reply.RETURNED, Reply.RAISED, Reply.LOST], ReplyOn.DIED),
+        *stay([Reply.RETURNED, Reply.RAISED], ReplyOn.DIED),
     ),
     waits={Reply.OWED: frozenset({Kind.MESSAGE, Kind.DEATH})},
     because="Giving up is the call's: a reply stays owed after its call was cancelled or its deadline passed.",
@@ -141,7 +141,8 @@ CALL = Table(
         on(CallOn.DEADLINE, Call.OPEN, Call.EXPIRED, after=[FuturesDo.FAIL]),
         on(CallOn.CANCEL, Call.OPEN, Call.CANCELLED, after=[FuturesDo.FAIL]),
         on(CallOn.CLOSE, Call.OPEN, Call.FAILED, after=[FuturesDo.FAIL]),
-        *stay(_SETTLED, CallOn.DEADLINE, CallOn.CANCEL, CallOn.CLOSE),
+        # Given up after it was settled, while replies are owed: what came first stands.
+        *stay([Call.FAILED, Call.EXPIRED, Call.CANCELLED], CallOn.DEADLINE, CallOn.CANCEL),
     ),
     waits={Call.OPEN: frozenset({Kind.MESSAGE, Kind.DEATH, Kind.CANCEL, Kind.DEADLINE})},
 )

@@ -59,7 +59,7 @@ GATE = Table(
         on(GateOn.CLOSE, [Gate.GATHERING, Gate.OPEN], Gate.CLOSED),
         on(GateOn.DEADLINE, Gate.GATHERING, Gate.CLOSED),
         *stay(Gate.OPEN, GateOn.DEADLINE),
-        *stay(Gate.CLOSED, GateOn.LOST, GateOn.CLOSE, GateOn.DEADLINE),
+        *stay(Gate.CLOSED, GateOn.CLOSE),  # a worker that is asked twice
     ),
     waits={Gate.GATHERING: frozenset({Kind.MESSAGE, Kind.DEATH, Kind.CANCEL, Kind.DEADLINE})},
 )
@@ -101,7 +101,7 @@ SEAT = Table(
         on(SeatOn.DIED, [Seat.EXPECTED, Seat.JOINED, Seat.OPEN], Seat.GONE),
         on(SeatOn.CLOSE, [Seat.EXPECTED, Seat.JOINED, Seat.OPEN], Seat.CLOSED),
         # A JOINED that was on its way when this side gave up.
-        *stay([Seat.CLOSED, Seat.GONE], SeatOn.JOINED, SeatOn.DIED, SeatOn.CLOSE),
+        *stay([Seat.CLOSED, Seat.GONE], SeatOn.JOINED, SeatOn.DIED),
     ),
     waits={
         Seat.EXPECTED: frozenset({Kind.MESSAGE, Kind.DEATH, Kind.CANCEL}),
@@ -153,14 +153,8 @@ READER = Table(
         on(ReaderOn.OPENED, Reader.JOINED, Reader.OPEN),
         on(ReaderOn.DIED, [Reader.UNKNOWN, Reader.JOINED, Reader.OPEN], Reader.GONE),
         on(ReaderOn.CLOSE, [Reader.UNKNOWN, Reader.JOINED, Reader.OPEN], Reader.CLOSED),
-        # A handle or an OPEN that was on its way when this side gave up.
-        *stay(
-            [Reader.CLOSED, Reader.GONE],
-            ReaderOn.HANDLE,
-            ReaderOn.OPENED,
-            ReaderOn.DIED,
-            ReaderOn.CLOSE,
-        ),
+        # An OPEN that was on its way when this side gave up.
+        *stay([Reader.CLOSED, Reader.GONE], ReaderOn.OPENED, ReaderOn.DIED, ReaderOn.CLOSE),
     ),
     waits={
         state: frozenset({Kind.MESSAGE, Kind.DEATH, Kind.CANCEL}) for state in (Reader.UNKNOWN, Reader.JOINED)

@@ -110,7 +110,7 @@ RANK_START = Table(
         on(_O.CANCEL, [_S.ABSENT, *_STARTING], _S.CANCELLED),
         # What was on its way when the start was decided.
         *stay([_S.CANCELLED, _S.FAILED, _S.DEAD], *_MESSAGES),
-        *stay(_ENDED, _O.DIED, _O.CANCEL),
+        *stay([_S.READY, _S.FAILED, _S.CANCELLED], _O.DIED),
     ),
     waits={state: frozenset({Kind.MESSAGE, Kind.DEATH, Kind.CANCEL}) for state in _STARTING},
     because="There is one deadline, the group's; it reaches a rank as CANCEL.",
@@ -152,7 +152,7 @@ START = Table(
         on(StartOn.RANK_DIED, Start.STARTING, Start.FAILED),
         on(StartOn.DEADLINE, Start.STARTING, Start.FAILED),
         on(StartOn.CANCEL, Start.STARTING, Start.FAILED),
-        *stay([Start.UP, Start.FAILED], StartOn.DEADLINE, StartOn.CANCEL),
+        *stay(Start.UP, StartOn.DEADLINE),
     ),
     waits={Start.STARTING: frozenset({Kind.MESSAGE, Kind.DEATH, Kind.CANCEL, Kind.DEADLINE})},
 )

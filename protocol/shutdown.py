@@ -125,7 +125,6 @@ STOP = Table(
             Stop.DOWN,
             after=[_D.DISARM],
         ),
-        *stay([Stop.CLOSING, Stop.TERMINATING, Stop.KILLING, Stop.DOWN, Stop.SURVIVORS], StopOn.STOP),
     ),
     waits={
         state: frozenset({Kind.DEATH, Kind.DEADLINE})
