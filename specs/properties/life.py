@@ -113,8 +113,15 @@ def life(world: World) -> list[Property[Now]]:
             ended,
         ),
         never_done(
-            "each announcement is made once",
-            "Serving, failure and end are announced once, blocked callers woken once, each survivor reported once.",
+            "who waits is told what happened",
+            "A death, a failure, the last answer or a deadline reaches everybody who waits for it, as what it is.",
+            Offence.UNHEARD,
+            ended,
+        ),
+        never_done(
+            "what is said is said once",
+            "Serving, failure and end are announced once, blocked callers woken once, survivors reported once; and no "
+            "machine is moved twice by one and the same event.",
             Offence.AGAIN,
             lambda now: bool(now.ghost.value.marks),
         ),
@@ -172,6 +179,14 @@ def life(world: World) -> list[Property[Now]]:
                     and now.life in (Life.STOPPING, Life.DOWN)
                 ),
                 twin=executor(lambda state: state.life[0] is Life.DOWN),
+            )
+        )
+        found.append(
+            always(
+                "who asks for a stop gets one",
+                "From the moment that somebody asks for a stop, the executor is ending.",
+                lambda now: now.gone or now.ghost.value.budgets.stops == stops or now.life in _IS_ENDING,
+                twin=executor(lambda state: state.life[0] is Life.STOPPING),
             )
         )
     return found

@@ -9,7 +9,7 @@ from ...protocol.executor import ExecutorState
 from ...protocol.futures import Serve
 from ...protocol.life import Life
 from ...protocol.queues import Gate, Reader, Seat
-from ..explore import Property, always, eventually, leads_to
+from ..explore import Property, always, eventually, leads_to, never
 from ..world import Now, World
 from .ask import executor
 
@@ -80,6 +80,17 @@ def queues(world: World) -> list[Property[Now]]:
                 rank.value.worker is not None and rank.value.worker.serve[0] is Serve.IDLE
                 for rank in now.ranks
             ),
+        ),
+        never(
+            "a worker opens once",
+            "A worker that has taken a call never waits for its queues again.",
+            lambda now: any(
+                bool(rank.value.running)
+                and rank.value.worker is not None
+                and rank.value.worker.serve[0] is Serve.CLOSED
+                for rank in now.ranks
+            ),
+            twin=serving,
         ),
         always(
             "the end ends every wait",

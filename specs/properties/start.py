@@ -93,6 +93,23 @@ def start(world: World) -> list[Property[Now]]:
             lambda now: not now.gone and now.executor.value.start[0] is Start.FAILED,
             lambda now: now.gone or _reaped(now.executor.value),
         ),
+        always(
+            "the first failure decides",
+            "As soon as one rank is known to have failed or died, the start is decided.",
+            executor(
+                lambda state: (
+                    state.start[0] in _DECIDED
+                    or not any(rank in (RankStart.FAILED, RankStart.DEAD) for rank in state.start[1:])
+                )
+            ),
+            twin=executor(lambda state: state.start[0] is Start.UP),
+        ),
+        never_done(
+            "READY is said",
+            "A rank becomes READY by a READY of its own, and by nothing else.",
+            Offence.UNSAID,
+            twin=executor(lambda state: RankStart.READY in state.start[1:]),
+        ),
         never_done(
             "a phase is said before it begins",
             "What a rank is about to do, it says first: a phase that hangs is known by name.",

@@ -58,7 +58,8 @@ def _in_stage(now: Now) -> bool:
 
 def _collected(now: Now) -> bool:
     return now.gone or all(
-        state is not RankStop.REAPED or rank.value.status is Status.REAPED
+        (state is not RankStop.REAPED or rank.value.status is Status.REAPED)
+        and (state is not RankStop.ABSENT or rank.value.status is Status.ABSENT)
         for rank, state in zip(now.ranks, now.executor.value.stop[1:], strict=True)
     )
 
@@ -86,7 +87,9 @@ def _lingers(now: Now) -> bool:
 
 def _asked_as_a_whole(now: Now) -> bool:
     return all(
-        rank.value.worker is None or rank.value.worker.leave[0] is Leave.STAYING or at_rest(rank.value.worker)
+        rank.value.worker is None
+        or rank.value.worker.leave[0] is Leave.STAYING
+        or (at_rest(rank.value.worker) and rank.value.work is StopDo.RUN_SHUTDOWN)
         for rank in now.ranks
     )
 
@@ -164,7 +167,7 @@ def stop(world: World) -> list[Property[Now]]:
         ),
         always(
             "a worker is asked as a whole",
-            "A worker that takes its leave serves no call, waits for no queue and boots no more: it needs no peer.",
+            "A worker that takes its leave does nothing but its own clean-up: no call, no queue, no phase, no peer.",
             _asked_as_a_whole,
             twin=lambda now: any(
                 rank.value.worker is not None and rank.value.worker.leave[0] is Leave.LEAVING
@@ -176,6 +179,17 @@ def stop(world: World) -> list[Property[Now]]:
             "A worker takes the executor for gone only if it is.",
             _sees_no_death,
             twin=executor(lambda state: state.stop[0] is Stop.CLOSING),
+        ),
+        always(
+            "nobody left is the end",
+            "As soon as the last process of a stop is reaped, the stop is over, however much time is left.",
+            executor(
+                lambda state: (
+                    state.stop[0] in (Stop.RUNNING, Stop.DOWN)
+                    or any(rank not in (RankStop.REAPED, RankStop.ABSENT) for rank in state.stop[1:])
+                )
+            ),
+            twin=executor(lambda state: state.stop[0] is Stop.DOWN),
         ),
         never_done(
             "a worker ends at rest",
@@ -197,7 +211,7 @@ def stop(world: World) -> list[Property[Now]]:
         ),
         always(
             "who is reaped is collected",
-            "A rank that counts as reaped has had its exit status collected.",
+            "A rank that counts as reaped has had its exit status collected; one that counts as not made was not.",
             _collected,
             twin=executor(lambda state: RankStop.REAPED in state.stop[1:]),
         ),

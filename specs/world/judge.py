@@ -2,12 +2,14 @@
 all in hand.
 
 Theory of operation. An offence is a thing done, not a state reached: a reply taken by the wrong call leaves no trace.
-Beside what a message may do, two things are judged of every step that moves a machine:
+Beside what a message may do, these are judged:
 
 1. *What a machine is told is so.* An event that one machine's state brings about in another says something about that
    state ("a rank's process is gone"), and it must be true once the action is over. `_TRUE` is the list; an event that
    time brings about needs an action that time brought about.
-2. *The stop goes forward, one stage at a time.* From stage to stage only time leads; to the end, only that nobody is
+2. *Who waits is told, and told once.* A death is a loss to both queues, and the loss of its call to whoever is owed an
+   answer, though the end that follows would end them as well: the first cause must be the one that is known.
+3. *The stop goes forward, one stage at a time.* From stage to stage only time leads; to the end, only that nobody is
    left.
 """
 
@@ -36,10 +38,17 @@ def judged(
     timed: bool = False,
 ) -> int:
     """The offences in the steps of one action; `timed` says that a point in time brought it about."""
-    wrong = 0
+    wrong = _unheard(before, happened)
     settled: set[int] = set()
+    moved: set[tuple[object, ...]] = set()
     for call, step in happened:
         if step.dest is not step.source:
+            about = (call, step.cluster, step.machine, step.slot, step.event)
+            if about in moved:
+                wrong |= Offence.AGAIN
+            moved.add(about)
+            if step.dest is RankStart.READY and step.event is not RankStartOn.READY:
+                wrong |= Offence.UNSAID
             if message is not None:
                 wrong |= _taken(step, call, message, own)
             wrong |= _told(before, after, happened, call, step, timed)
@@ -141,6 +150,44 @@ def _told(
         replies = next((_members(one, happened, call) for who, one in before.calls if who.call == call), [])
         so = _IN_CALL[key](replies)
     return 0 if so else Offence.MISTOLD
+
+
+# --- who waits is told ------------------------------------------------------------------------------------------------
+
+
+def _unheard(before: ExecutorState, happened: Happened) -> int:
+    """Whether a death, a deadline, a failure or the last answer is kept from somebody who waits for it."""
+    wrong = 0
+    told = {
+        (step.cluster, step.event) for _, step in happened if step.dest is not step.source and step.slot < 0
+    }
+    events = {step.event for _, step in happened if step.machine in ("rank_stop", "start", "gate")}
+    if any(step.machine == "rank_stop" and step.event is RankStopOn.DIED for _, step in happened):
+        for name in ("broadcast", "replies"):
+            if getattr(before, name)[0] is not Gate.CLOSED and (name, GateOn.LOST) not in told:
+                wrong |= Offence.UNHEARD
+    if GateOn.DEADLINE in events:
+        waits = {"start": before.start[0] is Start.STARTING}
+        waits |= {name: getattr(before, name)[0] is Gate.GATHERING for name in ("broadcast", "replies")}
+        if any(waiting and (name, GateOn.DEADLINE) not in told for name, waiting in waits.items()):
+            wrong |= Offence.UNHEARD
+    for identity, call in before.calls:
+        if call[0] is Call.OPEN:
+            wrong |= _call_unheard(call, happened, identity.call)
+    return wrong
+
+
+def _call_unheard(call: ClusterState, happened: Happened, number: int) -> int:
+    members = _members(call, happened, number)
+    ends = [step for about, step in happened if about == number and step.machine == "call"]
+    if Reply.RAISED in members or Reply.LOST in members:
+        named = CallOn.RANK_RAISED if Reply.RAISED in members else CallOn.RANK_LOST
+        as_such = any(step.event is named and step.dest is Call.FAILED for step in ends)
+    elif all(reply is Reply.RETURNED for reply in members):
+        as_such = any(step.dest is Call.RESOLVED for step in ends)
+    else:
+        return 0
+    return 0 if as_such else Offence.UNHEARD
 
 
 # --- the stop ---------------------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ...protocol.core import Effect, Event, Identity, IllegalEventError, Step
+from ...protocol.core import Effect, Event, Identity, IllegalEventError, Kind, State, Step
 from ...protocol.futures import SERVE, FuturesDo, ReplyOn, Serve, ServeOn
 from ...protocol.queues import GATE, READER, SEAT, QueueDo, Reader, ReaderOn, SeatOn
 from ...protocol.ready import BOOT, Boot, BootOn, RankStartOn, ReadyDo
@@ -191,6 +191,9 @@ class RankRules:
     ) -> RankMove:
         after, sends, wrong = now._replace(worker=worker), Sends(), 0
         for step in steps:
+            wrong |= _unsaid(step)
+            if step.event.kind is Kind.DEATH and now.line is not Line.GONE:
+                wrong |= Offence.MISTOLD
             for effect in step.effects:
                 after, offence = self._perform(after, step, effect, sends)
                 wrong |= offence
@@ -253,6 +256,13 @@ def at_rest(worker: WorkerState) -> bool:
     )
 
 
+def _unsaid(step: Step) -> int:
+    """Whether the step counts something as said that it does not say."""
+    says = _SAYS.get(step.dest)
+    unsaid = step.dest is not step.source and says is not None and says not in step.effects
+    return Offence.UNSAID if unsaid else 0
+
+
 def _at_rest(worker: WorkerState | None) -> bool:
     """Whether a worker may end: it failed to come up, or has taken its leave and nothing goes on."""
     assert worker is not None
@@ -261,6 +271,7 @@ def _at_rest(worker: WorkerState | None) -> bool:
     return worker.boot[0] is Boot.FAILED or at_rest(worker)
 
 
+_SAYS: dict[State, Effect] = {Boot.READY: ReadyDo.SEND_READY, Boot.FAILED: ReadyDo.SEND_FAILED}
 _CONTROL: dict[Effect, Event] = {
     ReadyDo.SEND_HELLO: RankStartOn.HELLO,
     ReadyDo.SEND_READY: RankStartOn.READY,

@@ -161,13 +161,17 @@ class Offence(IntFlag):
     SKIPPED = auto()
     """A stage of the stop was skipped, entered twice, or entered before its time."""
     AGAIN = auto()
-    """Something that is announced once was announced twice."""
+    """Something that is announced once was announced twice, or a machine was moved twice by one and the same event."""
     LATE_WORD = auto()
     """A worker said what it was about to do after it had begun."""
     UNFINISHED = auto()
     """A worker that was asked, or orphaned, ended with a machine that had not come to rest."""
     LEFT = auto()
     """A waiting thread came back without its call's outcome and without giving up, or gave up and stayed."""
+    UNSAID = auto()
+    """A rank counts as READY that did not say so, or a worker counts something as said that it did not say."""
+    UNHEARD = auto()
+    """Somebody who waits for it did not learn of a death, a failure, an answer or a deadline as what it was."""
 
 
 class Mark(IntFlag):
