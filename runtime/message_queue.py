@@ -158,10 +158,11 @@ class MessageQueue:
             raise
         try:
             for rank, sock in enumerate(self.sockets):
-                sent = packet.send(sock)
+                try:
+                    sent = packet.send(sock)
+                except QueueClosedError as error:
+                    raise QueueClosedError(f"reader {rank} of the queue is gone") from error
                 assert sent, "a channel that can be written to has room for any packet"
-        except QueueClosedError as error:
-            raise QueueClosedError(f"reader {rank} of the queue is gone") from error
         finally:
             packet.close()
 
