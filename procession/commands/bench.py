@@ -8,7 +8,6 @@ code is 0 unless something was left behind.
 
 from __future__ import annotations
 
-import atexit
 import os
 import shutil
 import tempfile
@@ -69,8 +68,11 @@ def _writable(*paths: Path | None) -> None:
 
 def _own_folder() -> None:
     """Temporary files of this run go where nobody else's are, so that what is left behind is known to be its own."""
+    from multiprocessing.util import Finalize
+
     folder = tempfile.mkdtemp(prefix="procession-bench-")
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    # After multiprocessing has removed its own, which it does with priority -100.
+    Finalize(None, shutil.rmtree, (folder,), {"ignore_errors": True}, exitpriority=-1000)
     tempfile.tempdir = os.environ["TMPDIR"] = folder
 
 
