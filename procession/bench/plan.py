@@ -64,7 +64,7 @@ class Plan:
             sizes=tuple(size for size in self.sizes if size <= MIB),
             rounds=2,
             sweeps=2,
-            budget=45.0,
+            budget=40.0,
             burst=0.03,
             pause=0.5,
             idle=0.2,

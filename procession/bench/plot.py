@@ -32,7 +32,7 @@ def draw(result: Result, path: Path) -> None:
         for axis, panel in zip(axes[:, 0], panels, strict=True):
             panel(axis)
         figure.suptitle(result.last_words()[-1].partition(";")[0], fontsize=8)
-        figure.tight_layout()
+        figure.tight_layout(rect=(0.0, 0.0, 1.0, 0.98))
         figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
         pyplot.close(figure)
 
@@ -47,31 +47,31 @@ def _panels(result: Result) -> list[Callable[[Any], None]]:
         series = [book.get(cell, name) for cell in cells]
         return [None if each is None else each.spread() for each in series]
 
-    def bars(title: str, unit: str, labels: list[str], cells: list[Cell], factors: list[float]) -> None:
+    def points(title: str, unit: str, labels: list[str], cells: list[Cell], factors: list[float]) -> None:
         every = {name: spreads(name, cells) for name in names}
         shown = {name: values for name, values in every.items() if any(values)}
         if shown:
-            found.append(lambda axis: _bars(axis, title, unit, labels, shown, factors))
+            found.append(lambda axis: _points(axis, title, unit, labels, shown, factors))
 
     micro = [1e6] * len(ranks)
     empty = [Cell("call", count, 0, Reply.ALL) for count in ranks]
-    bars("Round trip of an empty call, all ranks", "µs", counts, empty, micro)
+    points("Round trip of an empty call, all ranks", "µs", counts, empty, micro)
     copies = [book.get(Cell("memcpy", payload=many), HERE) for many in result.plan.sizes]
     units = [None if each is None else each.spread() for each in copies]
     if all(units):
         cells = [Cell("call", max(ranks), many, Reply.ALL) for many in result.plan.sizes]
         labels = [size(many) for many in result.plan.sizes]
         factors = [1 / unit.median for unit in units if unit is not None]
-        bars(f"There and back, all ranks, N={max(ranks)}", "× memcpy", labels, cells, factors)
+        points(f"There and back, all ranks, N={max(ranks)}", "× memcpy", labels, cells, factors)
     many = max(result.plan.outstanding)
     cells = [Cell("pipeline", count, 0, Reply.ALL, many) for count in ranks]
-    bars(f"Empty calls a second, {many} outstanding", "calls/s", counts, cells, [1.0] * len(ranks))
+    points(f"Empty calls a second, {many} outstanding", "calls/s", counts, cells, [1.0] * len(ranks))
     killed = [Cell("kill", count) for count in ranks]
-    bars("From SIGKILL of a worker to the caller's error", "ms", counts, killed, [1e3] * len(ranks))
+    points("From SIGKILL of a worker to the caller's error", "ms", counts, killed, [1e3] * len(ranks))
     return found
 
 
-def _bars(
+def _points(
     axis: Any,
     title: str,
     unit: str,
@@ -89,9 +89,9 @@ def _bars(
         heights = [value.median * factor for _, value, factor in kept]
         below = [(value.median - value.low) * factor for _, value, factor in kept]
         above = [(value.high - value.median) * factor for _, value, factor in kept]
-        axis.bar(
-            [at for at, _, _ in kept], heights, width, label=name, yerr=[below, above], error_kw={"lw": 0.7}
-        )
+        # Points, not bars: on a logarithmic axis the length of a bar means nothing.
+        places = [at for at, _, _ in kept]
+        axis.errorbar(places, heights, [below, above], fmt="o", ms=4, lw=0.8, capsize=2, label=name)
     axis.set_yscale("log")
     axis.set_xticks(range(len(labels)), labels)
     axis.set_ylabel(unit)

@@ -42,6 +42,7 @@ from .plan import LARGE, MIB, Plan, size
 
 HERE = "this machine"  # the peer of cells that concern no peer
 CALLER = "the calling process, all peers together"
+LATE = "not measured: the time was over"
 _Item = TypeVar("_Item")
 Tell = Callable[[str], None]
 
@@ -155,14 +156,12 @@ class Rounds:
     def _bursts(self, number: int, cell: Cell, alive: list[Running]) -> None:
         if time.monotonic() > self._until:
             for running in alive:
-                self.book.fail(cell, running.entry.name, "not measured: the time was over")
+                self.book.fail(cell, running.entry.name, LATE)
             return
         room = 24 * cell.payload * cell.ranks
         if cell.payload >= LARGE and available_memory() < room:
             for running in alive:
-                self.book.fail(
-                    cell, running.entry.name, f"not measured: it takes {room // MIB} MiB of memory"
-                )
+                self.book.fail(cell, running.entry.name, f"not measured: it takes {room // MIB} MiB")
             return
         if cell.payload:
             self._copies(number, cell.payload)
@@ -259,6 +258,9 @@ class Rounds:
         cell = Cell("kill", ranks)
         for entry in self._shuffled(self._entries):
             if entry.stepping:
+                continue
+            if time.monotonic() > self._until:
+                self.book.fail(cell, entry.name, LATE)
                 continue
             self._say(number, ranks, f"killing a worker of {entry.name}")
             try:
