@@ -8,6 +8,8 @@ Theory of operation:
    once (`reap`). Only the supervisor does either (cpython#130895).
 3. The process is made with SIGINT and SIGTERM blocked and unblocks them when it is ready for them: a signal can come
    between fork and the child's first line (gunicorn#1910).
+4. A new interpreter imports the program's main module before it comes to us, which may take long; if the owner is
+   killed meanwhile, nobody would end it. What it reads before that import is its name: so the name arms the watch.
 """
 
 from __future__ import annotations
@@ -21,6 +23,8 @@ import threading
 from collections.abc import Callable
 from multiprocessing import reduction
 from typing import Any, Literal
+
+from .wait import Waiter
 
 StartMethod = Literal["fork", "spawn", "forkserver"]
 
@@ -41,14 +45,49 @@ def _passed(duplicate: Any) -> PassedFd:
     return PassedFd(duplicate.detach())
 
 
+_watches = False
+
+
+def watch(owner: int) -> None:
+    """From here on this process ends when the process of the pidfd `owner` does, whatever it is doing."""
+    global _watches
+    if not _watches:
+        _watches = True
+        threading.Thread(target=_outlive_nobody, args=(owner,), name="watch", daemon=True).start()
+
+
+def _outlive_nobody(owner: int) -> None:
+    waiter = Waiter()
+    waiter.watch(owner)
+    waiter.wait()
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+class _WatchfulName(str):
+    """A process's name; to unpickle it, as a new interpreter does before anything else, arms the watch."""
+
+    __slots__ = ("owner",)
+    owner: int  # a pidfd of this process, to be passed on once; -1: it was
+
+    def __reduce__(self) -> tuple[Callable[..., str], tuple[object, ...]]:
+        owner, self.owner = self.owner, -1
+        return (str, (str(self),)) if owner < 0 else (_named, (str(self), PassedFd(owner)))
+
+
+def _named(name: str, owner: PassedFd) -> str:
+    watch(owner.fd)
+    return name
+
+
 class RankProcess:
     """The process of one rank, from just before it is made to after it is reaped."""
 
     def __init__(
         self, method: StartMethod, name: str, target: Callable[..., None], args: tuple[object, ...]
     ) -> None:
+        self._name = _WatchfulName(name)
         context = multiprocessing.get_context(method)
-        self._process: Any = context.Process(target=target, args=args, name=name)  # type: ignore[attr-defined]  # typeshed: BaseContext lacks Process
+        self._process: Any = context.Process(target=target, args=args, name=self._name)  # type: ignore[attr-defined]  # typeshed: BaseContext lacks Process
         self._method = method
         self._status: int | None = None
         self.pid = 0
@@ -56,8 +95,12 @@ class RankProcess:
 
     def start(self) -> None:
         """Make the process. Raises `OSError` if the kernel does not want to."""
-        with signals_blocked():
-            self._process.start()
+        self._name.owner = owner = os.pidfd_open(os.getpid())
+        try:
+            with signals_blocked():
+                self._process.start()
+        finally:
+            os.close(owner)
         # It is ours to reap. As one of its own, multiprocessing would take its status whenever another process is
         # made, and wait for it, without a bound, when this program or a fork of it ends.
         multiprocessing.process._children.discard(self._process)  # type: ignore[attr-defined]  # there since 3.3

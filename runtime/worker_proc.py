@@ -20,7 +20,6 @@ import pickle
 import signal
 import socket
 import sys
-import threading
 import traceback
 from dataclasses import dataclass
 from typing import Any, NoReturn
@@ -38,7 +37,7 @@ from .channel import IN_BAND, Message, Packet, Say, collect, give_back, pair, re
 from .codec import encode
 from .config import check_worker_class
 from .errors import QueueClosedError, RemoteFailure
-from .process import PassedFd, close_foreign_ends
+from .process import PassedFd, close_foreign_ends, watch
 from .record import Pause, hook
 from .shared_lock import SharedLock
 from .wait import WRITE, Waiter
@@ -103,20 +102,13 @@ def _stand_alone(launch: Launch) -> None:
     # The default action ends a process in native code, too, and starts no clean-up that could need a peer.
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     permit()  # AMX tiles, before anything computes; where there are none, the answer is no and nothing happens
-    threading.Thread(target=_watch, args=(launch.executor.fd,), name="watch", daemon=True).start()
+    watch(launch.executor.fd)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT, signal.SIGTERM})
     os.environ.setdefault("OMP_NUM_THREADS", str(launch.threads))
     with contextlib.suppress(ImportError):
         import setproctitle
 
         setproctitle.setproctitle(launch.title)
-
-
-def _watch(executor: int) -> None:
-    waiter = Waiter()
-    waiter.watch(executor)
-    waiter.wait()
-    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def _exit(code: int) -> NoReturn:

@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import sys
+import threading
 from typing import Any
 
 from procession.runtime import MultiprocExecutor, ShutdownPolicy, SignalAt
@@ -61,6 +62,9 @@ def main(options: dict[str, Any]) -> None:
     ready.shutdown()
     say(f"down {os.getpid()}")
 
+
+if __name__ == "__mp_main__" and "PROCESSION_TEST_SLOW_MAIN" in os.environ:
+    threading.Event().wait()  # a program whose import takes for ever, in the processes that it starts
 
 if __name__ == "__main__":
     faulthandler.register(signal.SIGUSR1, all_threads=True)  # so that a test that finds it hanging can look

@@ -56,6 +56,7 @@ class Host(Session):
 
     def __init__(self, folder: Path, **options: Any) -> None:
         self.folder = folder
+        self.method = options["method"]
         self.process = subprocess.Popen(
             [sys.executable, "-m", "tests.runtime.host", json.dumps(options)],
             cwd=ROOT,
@@ -92,7 +93,8 @@ class Host(Session):
             raise AssertionError(
                 f"it hangs: {self.left()}\n{self.process.communicate()[1]}\n{masks}"
             ) from None
-        assert self.all_gone(), self.left()
+        # New interpreters need a moment until the first line of ours runs; see `process.watch`.
+        assert self.all_gone(1.0 if self.method == "fork" else 2.0), self.left()
         _, errors = self.process.communicate(timeout=5)
         return self.process.returncode, errors
 
@@ -244,6 +246,20 @@ def test_killed_while_a_worker_starts(hosts: Any, method: Method, phase: str) ->
     host.process.kill()
     code, errors = host.end()
     assert (code, errors) == (-signal.SIGKILL, "")
+
+
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])
+def test_killed_while_a_worker_imports_the_program(
+    hosts: Any, method: Method, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has not come to our own code, and is to end all the same."""
+    monkeypatch.setenv("PROCESSION_TEST_SLOW_MAIN", "1")
+    host = hosts(method=method)
+    host.wait_for("spawned 1")
+    assert eventually(lambda: len(host.members()) >= 4, 10)
+    host.process.kill()
+    code, _ = host.end()
+    assert code == -signal.SIGKILL
 
 
 @pytest.mark.parametrize("method", METHODS)
