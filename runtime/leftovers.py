@@ -15,7 +15,7 @@ from pathlib import Path
 from .fork_server import helper_pids
 
 # What we, Python and torch would name. Other programs of the machine make and remove files at the same time.
-_OURS = ("pymp-", "listener-", "torch_", "procession", "psm_", "gloo")
+_OURS = ("pymp-", "listener-", "torch_", "psm_", "gloo")
 
 
 @dataclass(frozen=True)
