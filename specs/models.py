@@ -20,6 +20,8 @@ from . import properties as p
 from .explore import Property
 from .world import Budgets, Now, World
 from .world.callers import waits
+from .world.late import Bounded, Late
+from .world.parts import Parts
 
 Properties = Callable[[World], list[Property[Now]]]
 
@@ -57,6 +59,7 @@ class Model:
     deadline_is_certain: bool = False
     begin: Callable[[Now], bool] | None = None
     until: Callable[[Now], bool] | None = None
+    parts: type[Parts] = Parts
     executor: ExecutorProtocol = field(default_factory=ExecutorProtocol)
     worker: WorkerProtocol = field(default_factory=WorkerProtocol)
 
@@ -81,6 +84,7 @@ class Model:
             name=self.name,
             begin=self.begin,
             until=self.until,
+            parts=self.parts,
         )
 
     def properties(self, world: World) -> list[Property[Now]]:
@@ -163,4 +167,51 @@ LIFE = Model(
     calls=(1,),
 )
 
-MODELS = {model.name: model for model in (READY, STALE, QUEUES, FUTURES, AHEAD, STRAY, SHUTDOWN, LIFE)}
+LATE = Model(
+    "late",
+    "A start and its stop with what comes late, early or twice: faults, stops, words of the dead, of another epoch.",
+    1,
+    Budgets(crashes=1, raises=1, stale=1, stops=2, faults=1),
+    (p.stop,),
+    eager=False,
+    parts=Late,
+)
+SETTLED = Model(
+    "settled",
+    "Futures draining with what comes after a call was settled, and answers that are none.",
+    1,
+    Budgets(raises=1, stale=1, call_deadlines=1, cancels=1),
+    (p.calls,),
+    calls=(2,),
+    ahead=2,
+    eager=False,
+    parts=Late,
+    begin=serves,
+    until=is_over,
+)
+TURNS = Model(
+    "turns",
+    "Futures draining: two threads, one of which calls again, so that a woken one finds the drainer's place taken.",
+    1,
+    Budgets(give_ups=1),
+    (p.calls,),
+    calls=(2, 1),
+    begin=serves,
+    until=is_over,
+)
+FULL = Model(
+    "full",
+    "Reply queues without room: workers wait for readers who give up, stop, or are killed.",
+    1,
+    Budgets(give_ups=1, stops=1, parents=1),
+    (p.calls, p.stop, p.orphans, p.room),
+    calls=(3,),
+    ahead=3,
+    eager=False,
+    parts=Bounded,
+    begin=serves,
+)
+
+SHARED = {model.name: model for model in (READY, STALE, QUEUES, FUTURES, AHEAD, STRAY, SHUTDOWN, LIFE)}
+"""The models that are given to other engines, too."""
+MODELS = SHARED | {model.name: model for model in (LATE, SETTLED, TURNS, FULL)}

@@ -1,134 +1,207 @@
-"""What each stage of the trial shows of the shipped protocols: which rows it takes, and which properties hold.
+"""The shipped protocols in each model of the trial: what they do there, part by part, and which properties hold.
 
 Theory of operation:
 
-1. A *stage* is a model at a size. The stages are ordered by their cost: every model with one rank first, where most
-   defects already show, then the models at their own sizes.
-2. A search of the shipped protocols notes, for each pair of state and event, whether a step was taken there, whether
-   the coupling looked at it, and how many states had been expanded when it was first taken.
-3. A defect that differs only in rows that a stage never takes (nor, where that could matter, looks at) is not tried
-   there: the search would be the same, state by state.
-4. A property that does not hold here says nothing about a defect, and is not asked.
+1. A *stage* is a model at a size at which a search takes about a second. Stages with one rank come first: there most
+   defects already show.
+2. The search of the shipped protocols leaves, in the world's parts, every distinct question that was asked of them
+   ("what can the executor do in this state with these budgets?") and the answer (see world/parts.py). A few thousand
+   questions stand for all states of the stage.
+3. A broken protocol that answers every one of them alike makes the very same graph: it need not be searched to be known
+   to survive. The order in which several ranks are reached, or several things noted, in one action is no difference.
+4. A defect that is known to change certain rows is asked only where a step of those rows was taken.
+5. A property that does not hold here says nothing about a defect, and is not asked.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any, NamedTuple
 
-from ...protocol.core import Event, State, Table
 from ...protocol.executor import ExecutorProtocol
+from ...protocol.shutdown import StopDo
 from ...protocol.worker import WorkerProtocol
-from ..diagrams import tables
-from ..explore import Property, Verdict, check
-from ..models import MODELS, Model
-from ..mutants import with_rows
-from ..world import Did, Now, World
+from ..explore import Verdict, check
+from ..models import AHEAD, FULL, FUTURES, LATE, LIFE, MODELS, QUEUES, READY, SETTLED, SHUTDOWN, TURNS, Model
+from ..world import Budgets, Did, World
+from ..world.ghost import Done
+from ..world.parts import Next, Parts
+from .defects import Defect, Key
 
-Key = tuple[str, str, str]
 
-
-@dataclass(frozen=True)
-class Stage:
+class Stage(NamedTuple):
     """A model at a size."""
 
+    name: str
     model: Model
-    ranks: int
-
-    @property
-    def name(self) -> str:
-        """The model's name, with the number of ranks where it is not the model's own."""
-        return self.model.name if self.ranks == self.model.ranks else f"{self.model.name}/{self.ranks}"
 
     def world(self, executor: ExecutorProtocol, worker: WorkerProtocol) -> World:
         """The world of these protocols."""
-        return self.model.world(self.ranks, executor=executor, worker=worker)
+        return self.model.world(executor=executor, worker=worker)
+
+
+def _at_two(name: str, model: Model, **budgets: int) -> Stage:
+    return Stage(name, replace(model, ranks=2, budgets=Budgets(**budgets)))
 
 
 STAGES = (
-    *(Stage(model, 1) for model in MODELS.values()),
-    *(
-        Stage(MODELS[name], MODELS[name].ranks)
-        for name in ("queues", "shutdown", "stray", "life", "stale", "ready", "futures", "ahead")
-    ),
+    *(Stage(f"{model.name}/1", replace(model, ranks=1)) for model in MODELS.values() if model.ranks == 2),
+    *(Stage(model.name, model) for model in (TURNS, FULL, LATE, SETTLED)),
+    Stage("queues", QUEUES),
+    _at_two("ready: a crash, a failure", READY, crashes=1, raises=1),
+    _at_two("ahead: a failure, a cancel", AHEAD, raises=1, cancels=1),
+    _at_two("ahead: a crash", AHEAD, crashes=1),
+    _at_two("futures: one gives up", FUTURES, give_ups=1),
+    _at_two("life: a crash, a stop", LIFE, crashes=1, stops=1),
+    _at_two("shutdown: late", SHUTDOWN, stops=1, stubborn=1, wedged=1, freezes=1),
 )
+
+
+class _Question(NamedTuple):
+    """One thing that was asked of the parts, and which rows the answer took."""
+
+    ask: Any
+    about: tuple[Any, ...]
+    answer: Any
+    takes: frozenset[Key]
 
 
 @dataclass(frozen=True)
 class Baseline:
     """What a stage shows of the shipped protocols."""
 
-    stage: str
+    stage: Stage
     states: int
     holds: frozenset[str]
     """The properties that hold."""
-    taken: dict[Key, int]
-    """The pairs of state and event in which a step was taken, and after how many states."""
-    looked_at: frozenset[Key]
-    """The pairs that were looked at, by the coupling or for an action that no budget allowed."""
+    questions: tuple[_Question, ...]
+    by_key: dict[Key, tuple[_Question, ...]]
+
+    def differs(self, defect: Defect, executor: ExecutorProtocol, worker: WorkerProtocol) -> bool:
+        """Whether the broken protocols answer anything in another way."""
+        parts = self.stage.world(executor, worker).parts
+        return any(one.ask(parts, *one.about) != one.answer for one in self._concerned(defect))
+
+    def _concerned(self, defect: Defect) -> Iterable[_Question]:
+        if defect.touches is None or defect.asks:
+            return self.questions
+        found = {id(one): one for key in defect.touches for one in self.by_key.get(key, ())}
+        return found.values()
 
 
+@cache
 def baseline(stage: Stage) -> Baseline:
     """Search the shipped protocols. Raises AssertionError if the search does not come to its end."""
-    looked_at: set[Key] = set()
-    executor, worker = ExecutorProtocol(), WorkerProtocol()
-    for table in tables().values():
-        watched = with_rows(table, table.rows)
-        object.__setattr__(watched, "alternatives", _Noting(table, looked_at))
-        if _has(executor, table):
-            executor = executor.but(watched)
-        if _has(worker, table):
-            worker = worker.but(watched)
-    world = stage.world(executor, worker)
-    watch = _Watch(world)
-    asked: Iterable[Property[Now]] = stage.model.properties(world)
-    report = check(watch, list(asked))
+    world = stage.world(ExecutorProtocol(), WorkerProtocol())
+    report = check(world, stage.model.properties(world))
     assert report.explored[0].truncated is None
     holds = frozenset(outcome.name for outcome in report.outcomes if outcome.verdict is Verdict.HOLDS)
-    return Baseline(stage.name, report.states, holds, watch.taken(), frozenset(looked_at))
+    questions = tuple(_asked(world.parts))
+    by_key: dict[Key, list[_Question]] = {}
+    for question in questions:
+        for key in question.takes:
+            by_key.setdefault(key, []).append(question)
+    return Baseline(
+        stage, report.states, holds, questions, {key: tuple(found) for key, found in by_key.items()}
+    )
 
 
-def _has(protocol: ExecutorProtocol | WorkerProtocol, table: Table) -> bool:
-    return any(table.name in getattr(cluster, "table_names", ()) for cluster in vars(protocol).values())
+# --- questions ------------------------------------------------------------------------------------------------------
 
 
-class _Noting(dict[tuple[State, Event], Any]):
-    """A table's rows, which notes what is looked up."""
+def _asked(parts: Parts) -> Iterator[_Question]:
+    """Each question once, with every budget that was ever left when it was asked."""
+    masks: dict[tuple[Any, ...], int] = {}
+    for executor in list(parts.executors.values()):
+        for key in list(executor.memo):
+            if key == "alarm":
+                masks[_alarm, executor.value] = 0
+            elif isinstance(key, int):
+                _add(masks, (_own, executor.value), key)
+            elif len(key) == 2:
+                _add(masks, (_threads, executor.value, key[0].value), key[1])
+            else:
+                _add(masks, (_learnt, executor.value, key[0].value, key[2]), key[1])
+    for rank in list(parts.ranks.values()):
+        for key in rank.memo:
+            if isinstance(key, int):
+                _add(masks, (_moves, rank.value), key)
+    for (ask, *about), mask in masks.items():
+        yield _question(parts, ask, mask, *about)
 
-    def __init__(self, table: Table, keys: set[Key]) -> None:
-        super().__init__(table.alternatives)
-        self._name = table.name
-        self._keys = keys
 
-    def get(self, key: Any, default: Any = None) -> Any:
-        self._keys.add((self._name, key[0].name, key[1].value))
-        return super().get(key, default)
+def _add(masks: dict[tuple[Any, ...], int], question: tuple[Any, ...], mask: int) -> None:
+    masks[question] = masks.get(question, 0) | mask
 
 
-class _Watch:
-    """A world that notes its labels, each with the number of states expanded before it."""
+def _question(parts: Parts, ask: Any, *about: Any) -> _Question:
+    labels: list[Did] = []
+    answer = ask(parts, *about, labels=labels)
+    takes = frozenset(
+        (step.machine, step.source.name, step.event.value) for label in labels for _, step in label.steps
+    )
+    return _Question(ask, about, answer, takes)
 
-    def __init__(self, world: World) -> None:
-        self.name = world.name
-        self.initial = world.initial
-        self.accepting = world.accepting
-        self.describe = world.describe
-        self._world = world
-        self._labels: dict[int, tuple[int, Did]] = {}
-        self._expanded = 0
 
-    def actions(self, now: Now) -> list[tuple[Did, Now]]:
-        found = self._world.actions(now)
-        for label, _ in found:
-            if id(label) not in self._labels:
-                self._labels[id(label)] = self._expanded, label
-        self._expanded += 1
-        return found
+def _alarm(parts: Parts, _mask: int, state: Any, labels: list[Did] | None = None) -> Any:
+    return _answers([parts.next(parts.executor_rules.alarm(state))], labels)
 
-    def taken(self) -> dict[Key, int]:
-        taken: dict[Key, int] = {}
-        for expanded, label in self._labels.values():
-            for _, step in label.steps:
-                taken.setdefault((step.machine, step.source.name, step.event.value), expanded)
-        return taken
+
+def _own(parts: Parts, mask: int, state: Any, labels: list[Did] | None = None) -> Any:
+    return _answers(parts.own(state, mask), labels)
+
+
+def _threads(parts: Parts, mask: int, state: Any, threads: Any, labels: list[Did] | None = None) -> Any:
+    return _answers(parts.thread_moves(state, threads, mask), labels)
+
+
+def _learnt(
+    parts: Parts, mask: int, state: Any, rank: Any, drainer: int | None, labels: list[Did] | None = None
+) -> Any:
+    found = parts.learnt(parts.executor_node(state), parts.rank_node(rank), mask, drainer)
+    return _answers(found, labels)
+
+
+def _moves(parts: Parts, mask: int, rank: Any, labels: list[Did] | None = None) -> Any:
+    part = parts.rank_node(rank)
+    moves = parts.rank_moves(part, mask)
+    if labels is not None:
+        labels += [label for label, _, _ in moves]
+    return [(*_of(label), after.value, record) for label, after, record in moves], part.memo["quiet"]
+
+
+def _answers(found: list[Next], labels: list[Did] | None) -> Any:
+    if labels is not None:
+        labels += [act.label for act in found]
+    return [
+        (
+            *_of(act.label),
+            act.executor.value,
+            None if act.rank is None else act.rank.value,
+            sorted(act.others, key=_first),  # stable: what one rank meets, it meets in this order
+            _noted(act.record),
+            act.wakes,
+            None if act.threads is None else act.threads.value,
+            act.quiet,
+        )
+        for act in found
+    ]
+
+
+def _of(label: Did) -> tuple[str, str, bool]:
+    return label.actor, label.action, label.fair
+
+
+def _first(pair: tuple[int, Any]) -> int:
+    return pair[0]
+
+
+_ALARM = (StopDo.ARM_GRACE, StopDo.ARM_TERM, StopDo.ARM_KILL, StopDo.DISARM)
+
+
+def _noted(record: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The record's changes: all but the alarm's commute."""
+    alarm = tuple(op for op in record if isinstance(op, Done) and op.effect in _ALARM)
+    return sorted(repr(op) for op in record if op not in alarm), alarm

@@ -2,8 +2,8 @@
 
 Theory of operation:
 
-1. The stages' baselines are found first, by the same processes. Then each process is given one defect at a time, by
-   name, and makes it itself: protocols hold functions and do not travel.
+1. Each process is given one defect at a time, by name, and makes it itself: protocols hold functions and do not travel.
+   Each also searches the shipped protocols itself, stage by stage, when it first needs to know (see `baseline`).
 2. The processes are spawned, not forked: whoever shows progress has threads.
 3. Nothing depends on who did what, or when: fates come back in the order of the defects.
 """
@@ -18,7 +18,7 @@ from functools import cache
 from random import Random
 from time import perf_counter
 
-from .baseline import STAGES, Baseline, Stage, baseline
+from .baseline import STAGES, Stage
 from .defects import Defect, defects
 from .fate import Fate, Outcome, fate
 from .reasons import REASONS, Reason
@@ -75,13 +75,9 @@ def run(
         chosen = [defect for number, defect in enumerate(chosen) if number in drawn]
     names = [defect.name for defect in chosen]
     count = processes or min(len(os.sched_getaffinity(0)), max(len(chosen), 1))
-    known: dict[str, Baseline] = {}
     fates: dict[str, Fate] = {}
     with multiprocessing.get_context("spawn").Pool(count, _begin, (tuple(stages),)) as pool:
-        for found in pool.imap_unordered(_baseline, range(len(stages) - 1, -1, -1)):
-            known[found.stage] = found
-            show("the shipped tables", len(known), len(stages))
-        for tried in pool.imap_unordered(_try, ((name, known) for name in _spread(names)), chunksize=1):
+        for tried in pool.imap_unordered(_try, _spread(names), chunksize=1):
             fates[tried.defect] = tried
             show(tried.where, len(fates), len(names))
     ordered = tuple(fates[name] for name in names)
@@ -112,13 +108,8 @@ def _begin(stages: tuple[Stage, ...]) -> None:
     _stages = stages
 
 
-def _baseline(number: int) -> Baseline:
-    return baseline(_stages[number])
-
-
-def _try(task: tuple[str, Mapping[str, Baseline]]) -> Fate:
-    name, known = task
-    return fate(_by_name()[name], known, _stages)
+def _try(name: str) -> Fate:
+    return fate(_by_name()[name], _stages)
 
 
 def _explained(fates: Sequence[Fate], reasons: Sequence[Reason]) -> tuple[dict[str, str], tuple[str, ...]]:

@@ -3,17 +3,17 @@
 Theory of operation:
 
 1. Lint first: a table that cannot be imported is convicted by that alone.
-2. Then the stages in which the defect can show at all, the one in which it shows first in front. Each is searched three
-   times at most: a few hundred states, a few thousand, everything. A violation found by a search that was cut short is
-   one all the same.
-3. A search ends at the first violation: one kill is enough.
+2. Then the stages, the cheap ones first. Where the broken protocols answer every question as the shipped ones do, they
+   make the same graph, and nothing is searched (see `baseline`).
+3. Where they do not, some thousand states are searched, and after the last stage everything. A search ends at the first
+   violation: one kill is enough; one that was found by a search that was cut short is one all the same.
 4. A defect may make a model endless. What is left after `ENOUGH` states without a violation is *undecided*, which is
    worse than survived: it counts as not killed, and no reason makes up for it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from time import perf_counter
@@ -21,11 +21,11 @@ from time import perf_counter
 from ..explore import Limits, Verdict, check
 from ..explore import Outcome as Judged
 from ..world import NoBeginningError
-from .baseline import STAGES, Baseline, Stage
+from .baseline import STAGES, Stage, baseline
 from .defects import Defect
 
-ROUNDS = (400, 4_000)
-ENOUGH = 150_000
+SOME = 3_000
+ENOUGH = 100_000
 
 
 class Outcome(Enum):
@@ -57,64 +57,49 @@ class Fate:
     """The stages in which it could have shown."""
 
 
-def fate(defect: Defect, baselines: Mapping[str, Baseline], stages: Sequence[Stage] = STAGES) -> Fate:
+def fate(defect: Defect, stages: Sequence[Stage] = STAGES) -> Fate:
     """Try a defect."""
     began = perf_counter()
     if defect.lint:
         return Fate(defect.where, defect.name, Outcome.LINT, by=defect.lint[0])
     executor, worker = defect.make()
-    concerned = [stage for stage in stages if _shows(defect, baselines[stage.name])]
-    order = {stage.name: _first(defect, baselines[stage.name]) for stage in concerned}
-    asked = tuple(stage.name for stage in concerned)
-    states = 0
-    left = concerned
-    undecided = ""
-    for limit in (*ROUNDS, ENOUGH):
-        again = []
-        for stage in sorted(left, key=lambda stage: (limit == ENOUGH, order[stage.name])):
-            world = stage.world(executor, worker)
-            holds = baselines[stage.name].holds
-            properties = [asked for asked in stage.model.properties(world) if asked.name in holds]
-            try:
-                report = check(world, properties, Limits(states=limit), first_violation=True)
-            except NoBeginningError:  # a model that begins earlier says why
-                continue
-            states += report.states
-            wrong = [one for one in report.outcomes if one.verdict is Verdict.VIOLATED]
-            if wrong:
-                first = min(wrong, key=_length)
-                return Fate(
-                    defect.where,
-                    defect.name,
-                    Outcome.PROPERTY,
-                    stage.name,
-                    first.name,
-                    _length(first),
-                    states,
-                    perf_counter() - began,
-                    asked,
-                )
-            if report.explored[0].truncated is not None:
-                again.append(stage)
-                undecided = stage.name
-        left = again
+    states, asked, left = 0, list[str](), list[Stage]()
+
+    def convicted(stage: Stage, limit: int) -> Fate | None:
+        nonlocal states
+        world = stage.world(executor, worker)
+        holds = baseline(stage).holds
+        properties = [prop for prop in stage.model.properties(world) if prop.name in holds]
+        try:
+            report = check(world, properties, Limits(states=limit), first_violation=True)
+        except NoBeginningError:  # a model that begins earlier says why
+            return None
+        states += report.states
+        wrong = [one for one in report.outcomes if one.verdict is Verdict.VIOLATED]
+        if wrong:
+            first = min(wrong, key=_length)
+            end = Outcome.PROPERTY, stage.name, first.name, _length(first), states
+            return Fate(defect.where, defect.name, *end, perf_counter() - began, tuple(asked))
+        if report.explored[0].truncated is not None:
+            left.append(stage)
+        return None
+
+    for stage in stages:
+        if baseline(stage).differs(defect, executor, worker):
+            asked.append(stage.name)
+            found = convicted(stage, SOME)
+            if found is not None:
+                return found
+    unfinished, left = left, []
+    for stage in unfinished:
+        found = convicted(stage, ENOUGH)
+        if found is not None:
+            return found
     outcome = Outcome.UNDECIDED if left else Outcome.SURVIVED
+    undecided = left[0].name if left else ""
     seconds = perf_counter() - began
-    model = undecided if left else ""
-    return Fate(defect.where, defect.name, outcome, model, states=states, seconds=seconds, asked=asked)
+    return Fate(defect.where, defect.name, outcome, undecided, "", 0, states, seconds, tuple(asked))
 
 
 def _length(judged: Judged) -> int:
     return 0 if judged.counterexample is None else len(judged.counterexample)
-
-
-def _shows(defect: Defect, known: Baseline) -> bool:
-    if defect.touches is None:
-        return True
-    return any(key in known.taken or (defect.asks and key in known.looked_at) for key in defect.touches)
-
-
-def _first(defect: Defect, known: Baseline) -> int:
-    if defect.touches is None:
-        return known.states
-    return min((known.taken.get(key, known.states) for key in defect.touches), default=known.states)

@@ -6,8 +6,8 @@ come once a member. No predicate looks at a phase between HELLO and READY: `Worl
 
 from .calls import calls
 from .life import life
-from .queues import queues
+from .queues import queues, room
 from .start import start
 from .stop import listeners, orphans, stop
 
-__all__ = ["calls", "life", "listeners", "orphans", "queues", "start", "stop"]
+__all__ = ["calls", "life", "listeners", "orphans", "queues", "room", "start", "stop"]

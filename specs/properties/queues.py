@@ -9,8 +9,9 @@ from ...protocol.executor import ExecutorState
 from ...protocol.futures import Serve
 from ...protocol.life import Life
 from ...protocol.queues import Gate, Reader, Seat
-from ..explore import Property, always, eventually, leads_to, never
+from ..explore import Property, always, eventually, leads_to, never, sometimes
 from ..world import Now, World
+from ..world.callers import waits
 from .ask import executor
 
 _ENDED = (Life.DOWN, Life.FAILED)
@@ -106,5 +107,38 @@ def queues(world: World) -> list[Property[Now]]:
                 _waits_no_more(rank),
             )
             for rank in range(world.size)
+        ),
+    ]
+
+
+def _writes(now: Now) -> bool:
+    return any(
+        rank.value.worker is not None and rank.value.worker.serve[0] is Serve.REPLYING for rank in now.ranks
+    )
+
+
+def _is_held(now: Now) -> bool:
+    return _writes(now) and (now.gone or now.life is not Life.SERVING)
+
+
+def room(_world: World) -> list[Property[Now]]:
+    """The properties of the model in which a reply queue may be full."""
+    return [
+        leads_to(
+            "no reader holds a writer for ever",
+            "A worker that waits for room waits no more once the executor is ending, or is gone.",
+            _is_held,
+            lambda now: not _is_held(now),
+        ),
+        sometimes(
+            "a writer waits for room",
+            "A worker can meet a reply queue that has no room, while nobody reads.",
+            lambda now: _writes(now) and not waits(now.threads.value),
+        ),
+        leads_to(
+            "room is made",
+            "While a caller waits, a worker that waits for room gets it: whoever drains makes it.",
+            lambda now: _writes(now) and bool(now.threads.value.threads) and waits(now.threads.value),
+            lambda now: not (_writes(now) and waits(now.threads.value)),
         ),
     ]

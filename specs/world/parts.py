@@ -158,8 +158,16 @@ class Parts:
                 if message.word is ReplyOn.RETURNED:
                     yield rules.garbled(state, number, message, actor)
             if self._stale:
-                for message in _stale_replies(state, number):
+                for message in self._stale_replies(state, number):
                     yield rules.stale_reply(state, number, message, actor)
+
+    @staticmethod
+    def _stale_replies(state: ExecutorState, rank: int) -> Iterator[Message]:
+        """What might be read as an answer and is none: of another epoch or rank, or to a call that nobody made."""
+        for identity, _ in state.calls[:1]:
+            yield Message(ReplyOn.RETURNED, Identity(EPOCH - 1, rank, identity.call))
+            yield Message(ReplyOn.RETURNED, Identity(EPOCH, rank + 1, identity.call))
+            yield Message(ReplyOn.RETURNED, Identity(EPOCH, rank, identity.call + 1000))
 
     def _hears(self, state: ExecutorState, rank: Rank) -> Iterator[Act]:
         """What the supervisor can read of a rank, or of its death."""
@@ -200,6 +208,14 @@ class Parts:
             )
             known = rank.memo[op] = node(self.ranks, value)
         return known
+
+    def executor_node(self, state: ExecutorState) -> Node[ExecutorState]:
+        """The part that is this state of the executor."""
+        return node(self.executors, state)
+
+    def rank_node(self, rank: Rank) -> Node[Rank]:
+        """The part that is this state of a rank."""
+        return node(self.ranks, rank)
 
     def record(self, record: Node[Ghost], ops: tuple[ghost.Op, ...]) -> Node[Ghost]:
         known: Node[Ghost] | None = record.memo.get(ops)
@@ -270,11 +286,3 @@ def _stale_messages(ranks: int) -> tuple[tuple[Message, ...], ...]:
         )
         for rank in range(ranks)
     )
-
-
-def _stale_replies(state: ExecutorState, rank: int) -> Iterator[Message]:
-    """What might be read as an answer and is none: of another epoch or rank, or for a call that nobody made."""
-    for identity, _ in state.calls[:1]:
-        yield Message(ReplyOn.RETURNED, Identity(EPOCH - 1, rank, identity.call))
-        yield Message(ReplyOn.RETURNED, Identity(EPOCH, rank + 1, identity.call))
-        yield Message(ReplyOn.RETURNED, Identity(EPOCH, rank, identity.call + 1000))

@@ -80,6 +80,11 @@ class World:
         self._parts = parts(ranks, budgets, ahead, eager, deadline_is_certain, executor, worker)
         self._begin, self._until = begin, until
 
+    @property
+    def parts(self) -> Parts:
+        """The distinct parts met so far, and what was asked of each."""
+        return self._parts
+
     # --- the model ----------------------------------------------------------------------------------------------
 
     def first(self, budgets: Budgets) -> Now:
