@@ -127,7 +127,7 @@ def _worst(found: list[Comparison]) -> Any:
 @click.command("agree")
 @click.argument("models", nargs=-1, metavar="[MODEL]...")
 @click.option("--workers", type=click.IntRange(min=1), help="Ranks, instead of the sizes of each model.")
-@click.option("--quick", is_flag=True, help="One small size of one model a protocol: under a minute.")
+@click.option("--quick", is_flag=True, help="Three models of one rank: half a minute of processor time.")
 @click.option(
     "--max-seconds",
     type=click.FloatRange(min=0, min_open=True),

@@ -9,12 +9,15 @@ READY of rank 0" are two actions. An action that meets an illegal event stays in
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
 from itertools import product
 
+from ...protocol.futures import ReplyOn
 from ...protocol.ready import RankStartOn
 from ...protocol.shutdown import Stop
 from ..models import Model
 from ..world import World
+from ..world.late import Late
 from .glue.words import Only, Work
 from .tree import Value
 
@@ -32,8 +35,7 @@ class Action:
 
     def __str__(self) -> str:
         words = (
-            argument.name if isinstance(argument, RankStartOn | Work | Stop) else str(argument)
-            for _, argument in self.arguments
+            argument.name if isinstance(argument, Enum) else str(argument) for _, argument in self.arguments
         )
         return " ".join((self.name, *words))
 
@@ -49,7 +51,6 @@ class Action:
 
 
 _CAN = {
-    "ask_stop": "go_on",
     "expire": "give_up_call",
     "cancel": "give_up_call",
     "run_out": "give_up",
@@ -132,7 +133,12 @@ def _all(model: Model, world: World) -> list[Action]:
     add("run_out", budget="give_ups", t=threads, c=numbers)
     add("garble", budget="raises", r=ranks, n=numbers, t=threads)
     add("be_stale", budget="stale", r=ranks, word=_CONTROL, epoch=range(2))
-    add("stray", budget="stale", r=ranks, kind=range(3), c=numbers, t=threads)
+    words: tuple[Value, ...] = (ReplyOn.RETURNED,)
+    if model.parts is Late:
+        add("reap_early", budget="faults", r=ranks)
+        add("stop_again", budget="faults", r=ranks)
+        words = (ReplyOn.RETURNED, ReplyOn.RAISED)
+    add("stray", budget="stale", r=ranks, word=words, kind=range(3), c=numbers, t=threads)
     return found
 
 

@@ -145,7 +145,7 @@ class _Printer:
             if variable.size is None:
                 yield f"  {variable.name} := {zero};"
             else:
-                yield from (f"  {variable.name}[{at}] := {zero};" for at in range(variable.size))
+                yield f"  for i: 0..{variable.size - 1} do {variable.name}[i] := {zero}; endfor;"
         yield "end;"
 
     # --- procedures -------------------------------------------------------------------------------------------------

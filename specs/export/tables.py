@@ -316,13 +316,18 @@ class _Writer:
         states = [state for state in life.states if (state, LifeOn.FAULT) in life.alternatives]
         yield "def fault_has_row(w):"
         yield f"    return {among('w.x_life', states) or 'False'}"
-        yield "def by_time(w):"
-        late = [
-            f"(w.machine is {name_of(place.machine)} and w.event in {tuple_of(timed)})"
-            for place in self.places
-            if (timed := [event for event in place.table.events if event.kind is Kind.DEADLINE])
-        ]
-        yield f"    return {' or '.join(late) or 'False'}"
+        for name, kind in (("by_time", Kind.DEADLINE), ("of_death", Kind.DEATH)):
+            cases = [
+                f"({there(place.machine)}w.machine is {name_of(place.machine)} and w.event in {tuple_of(events)})"
+                for place in self.places
+                if (events := [event for event in place.table.events if event.kind is kind])
+            ]
+            yield f"def {name}(w):"
+            yield f"    return {' or '.join(cases) or 'False'}"
+        for name, effect in (("says_ready", ReadyDo.SEND_READY), ("says_failed", ReadyDo.SEND_FAILED)):
+            numbers = [str(number) for (effects, _), number in self.effects.items() if effect in effects]
+            yield f"def {name}(w):"
+            yield f"    return w.does in ({', '.join(numbers)},)" if numbers else "    return False"
         yield "def at_rest(w, r):"
         rest = [
             among(f"w.w_{name}[r]", [state for state in table.states if state in table.final])

@@ -19,6 +19,8 @@ from ...protocol.ready import RankStartOn
 from ...protocol.worker import CLUSTERS as WORKER_CLUSTERS
 from ..models import Model
 from ..world import Mark, Now, Offence, Rank, Signal, World
+from ..world.late import Bounded, Late
+from ..world.parts import Parts
 from .glue.words import Alarm, Scratch, Sent, W, Work
 from .tree import ExportError, Value
 
@@ -51,11 +53,18 @@ class Size:
     EAGER: bool
     WORDS: int
     PLACES: int
+    MOVES: int
+    LATE: bool
+    BOUNDED: bool
 
 
 def size_of(model: Model, world: World) -> Size:
     """The numbers for this model in this size."""
     calls = sum(world.calls)
+    if model.parts not in (Parts, Late, Bounded):
+        raise ExportError(f"a world with rules of its own: {model.parts.__name__}")
+    if model.parts is Bounded and model.eager:
+        raise ExportError("a quiet step that waits for room")
     return Size(
         RANKS=world.size,
         CALLS=calls,
@@ -65,6 +74,9 @@ def size_of(model: Model, world: World) -> Size:
         EAGER=model.eager,
         WORDS=6,
         PLACES=calls + 2,
+        MOVES=40,
+        LATE=model.parts is Late,
+        BOUNDED=model.parts is Bounded,
     )
 
 
@@ -108,9 +120,27 @@ def _largest(size: Size) -> dict[str, int]:
     }
 
 
+_BY_CALL = frozenset(
+    {
+        "x_here",
+        "x_call",
+        "settled_now",
+        "open_before",
+        "owes_raised",
+        "owes_lost",
+        "owes_result",
+        "failed_raised",
+        "failed_lost",
+        "resolved",
+    }
+)
+
+
 def _size(name: str, size: Size) -> int:
-    if name in ("x_here", "x_call", "settled_now", "open_before"):
+    if name in _BY_CALL:
         return size.CALLS + 1
+    if name.startswith("log_"):
+        return size.MOVES
     return {
         "x_call_of": (size.CALLS + 1) * size.RANKS,
         "x_listener": max(size.LISTENERS, 1),

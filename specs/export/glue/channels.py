@@ -10,7 +10,7 @@ from __future__ import annotations
 from ....protocol.futures import ServeOn
 from ....protocol.ready import RankStartOn
 from ...world import Line, Status
-from .words import PLACES, WORDS, Sent, W, Work
+from .words import LATE, PLACES, WORDS, Sent, W, Work
 from .written import reset_worker
 
 
@@ -157,9 +157,10 @@ def reap(w: W, r: int) -> None:
         w.status[r] = Status.REAPED
         w.work[r] = Work.NOTHING
         w.running[r] = 0
-        for k in range(WORDS):
-            w.control[r * WORDS + k] = RankStartOn.SPAWNED
-        w.controls[r] = 0
+        if not LATE:
+            for k in range(WORDS):
+                w.control[r * WORDS + k] = RankStartOn.SPAWNED
+            w.controls[r] = 0
     else:
         w.wronged[r] = True
 

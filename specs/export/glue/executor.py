@@ -26,6 +26,7 @@ def has_ended(w: W) -> bool:
 
 def give(w: W, machine: Machine, slot: int, event: Event) -> None:
     """One event for one machine, then the coupling."""
+    w.acts = True
     w.fact = Fact.ONE
     w.f_machine = machine
     w.f_slot = slot
@@ -56,6 +57,7 @@ def can_make(w: W, r: int) -> bool:
 def do_make(w: W, r: int) -> None:
     """The process is made."""
     is_made(w, r)
+    w.acts = True
     w.fact = Fact.RANK_MADE
     w.f_slot = r
     w.settles = True
@@ -91,8 +93,14 @@ def can_start_deadline(w: W) -> bool:
 def do_start_deadline(w: W) -> None:
     """The time for the whole start is over."""
     w.timed = True
+    w.acts = True
     w.fact = Fact.START_DEADLINE
     w.settles = True
+
+
+def can_ask_stop(w: W) -> bool:
+    """Somebody may ask for a stop."""
+    return not w.gone and (LATE or not has_ended(w))
 
 
 def do_ask_stop(w: W) -> None:
@@ -102,7 +110,7 @@ def do_ask_stop(w: W) -> None:
 
 def can_fault(w: W) -> bool:
     """Something may be broken beyond one call."""
-    return not w.gone and w.x_life in (Life.STARTING, Life.JOINING, Life.SERVING)
+    return not w.gone and (LATE or w.x_life in (Life.STARTING, Life.JOINING, Life.SERVING))
 
 
 def do_fault(w: W) -> None:
@@ -111,8 +119,10 @@ def do_fault(w: W) -> None:
 
 
 def can_give_up_call(w: W, c: int) -> bool:
-    """Call `c` is open."""
-    return can_go_on(w) and w.x_here[c] and w.x_call[c] is Call.OPEN
+    """Call `c` is open; or, where things come late, settled and not yet out of the books."""
+    return (can_go_on(w) and w.x_here[c] and w.x_call[c] is Call.OPEN) or (
+        LATE and not w.gone and w.x_here[c] and w.x_call[c] in (Call.FAILED, Call.EXPIRED, Call.CANCELLED)
+    )
 
 
 def do_expire(w: W, c: int) -> None:
@@ -137,6 +147,7 @@ def can_listen(w: W) -> bool:
 
 def do_listen(w: W) -> None:
     """It is, and told at once if there is something to tell."""
+    w.acts = True
     w.x_listeners += 1
     w.fact = Fact.NOTHING
     w.settles = True
@@ -233,9 +244,25 @@ def can_reap(w: W, r: int) -> bool:
 
 def do_reap(w: W, r: int) -> None:
     """Every protocol and every call learns it."""
+    w.acts = True
     w.fact = Fact.RANK_DIED
     w.f_slot = r
     w.settles = True
+
+
+def can_reap_early(w: W, r: int) -> bool:
+    """The news of a death overtakes what the dead rank had said."""
+    return (
+        hears(w)
+        and w.controls[r] > 0
+        and w.status[r] is Status.DEAD
+        and w.x_stop_of[r] is not RankStop.REAPED
+    )
+
+
+def do_reap_early(w: W, r: int) -> None:
+    """Every protocol and every call learns it."""
+    do_reap(w, r)
 
 
 def can_read_joined(w: W, r: int) -> bool:
@@ -282,6 +309,7 @@ def do_be_stale(w: W, r: int, word: RankStartOn, epoch: int) -> None:
 
 def offer(w: W, r: int, event: ReplyOn, number: int, epoch: bool) -> None:
     """An answer to call `number` is read: `take_offer` (see `step`) finds the call that takes it."""
+    w.acts = True
     w.offered = True
     w.f_slot = r
     w.f_event = event
@@ -338,13 +366,13 @@ def can_stray(w: W, c: int, t: int) -> bool:
     return not w.gone and drains(w, t) and first_call(w, c)
 
 
-def do_stray(w: W, r: int, kind: int, c: int) -> None:
+def do_stray(w: W, r: int, word: ReplyOn, kind: int, c: int) -> None:
     """It is read: of an earlier epoch (`kind` 0), of another rank (1), or to a call that nobody made (2)."""
     w.stray = True
     if kind == 0:
-        offer(w, r, ReplyOn.RETURNED, c, False)
+        offer(w, r, word, c, False)
     elif kind == 1:
-        offer(w, r, ReplyOn.RETURNED, c, True)
+        offer(w, r, word, c, True)
         w.same_rank = False
     else:
-        offer(w, r, ReplyOn.RETURNED, 0, True)
+        offer(w, r, word, 0, True)

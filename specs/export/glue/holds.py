@@ -15,7 +15,7 @@ from ....protocol.ready import Boot, RankStart, Start
 from ....protocol.shutdown import RankStop
 from ...world import Status
 from .channels import alive
-from .ends import is_up
+from .ends import anybody_waits, is_up
 from .executor import has_ended
 from .words import (
     RANKS,
@@ -64,6 +64,24 @@ def q_a_failed_start_leaves_no_worker(w: W) -> bool:
 
 def p_a_failed_start_leaves_no_worker(w: W) -> bool:
     return w.gone or all(w.x_stop_of[r] in (RankStop.REAPED, RankStop.ABSENT) for r in range(RANKS))
+
+
+def p_the_first_failure_decides(w: W) -> bool:
+    return w.x_start in (Start.UP, Start.FAILED) or not any(
+        w.x_start_of[r] in (RankStart.FAILED, RankStart.DEAD) for r in range(RANKS)
+    )
+
+
+def t_the_first_failure_decides(w: W) -> bool:
+    return is_up(w)
+
+
+def p_ready_is_said(w: W) -> bool:
+    return w.o_unsaid
+
+
+def t_ready_is_said(w: W) -> bool:
+    return t_ready_is_the_rank_s_own_word(w)
 
 
 def p_a_phase_is_said_before_it_begins(w: W) -> bool:
@@ -181,6 +199,14 @@ def t_a_worker_serves_on_open_queues(w: W) -> bool:
     return any(alive(w, r) and w.w_serve[r] is Serve.IDLE for r in range(RANKS))
 
 
+def p_a_worker_opens_once(w: W) -> bool:
+    return any(w.running[r] > 0 and alive(w, r) and w.w_serve[r] is Serve.CLOSED for r in range(RANKS))
+
+
+def t_a_worker_opens_once(w: W) -> bool:
+    return w.x_life is Life.SERVING
+
+
 def p_the_end_ends_every_wait(w: W) -> bool:
     return not has_ended(w) or (w.x_broadcast is not Gate.GATHERING and w.x_replies is not Gate.GATHERING)
 
@@ -195,3 +221,27 @@ def q_rank_n_comes_to_serve(w: W, n: int) -> bool:
 
 def p_rank_n_comes_to_serve(w: W, n: int) -> bool:
     return not q_rank_n_comes_to_serve(w, n)
+
+
+def writes(w: W) -> bool:
+    return any(alive(w, r) and w.w_serve[r] is Serve.REPLYING for r in range(RANKS))
+
+
+def q_no_reader_holds_a_writer_for_ever(w: W) -> bool:
+    return writes(w) and (w.gone or w.x_life is not Life.SERVING)
+
+
+def p_no_reader_holds_a_writer_for_ever(w: W) -> bool:
+    return not q_no_reader_holds_a_writer_for_ever(w)
+
+
+def p_a_writer_waits_for_room(w: W) -> bool:
+    return writes(w) and not anybody_waits(w)
+
+
+def q_room_is_made(w: W) -> bool:
+    return writes(w) and anybody_waits(w)
+
+
+def p_room_is_made(w: W) -> bool:
+    return not q_room_is_made(w)

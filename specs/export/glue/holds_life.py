@@ -67,11 +67,11 @@ def t_what_a_machine_is_told_is_so(w: W) -> bool:
     return t_no_illegal_event(w)
 
 
-def p_each_announcement_is_made_once(w: W) -> bool:
+def p_what_is_said_is_said_once(w: W) -> bool:
     return w.o_again
 
 
-def t_each_announcement_is_made_once(w: W) -> bool:
+def t_what_is_said_is_said_once(w: W) -> bool:
     return t_what_happened_is_announced(w)
 
 
@@ -148,3 +148,19 @@ def p_a_stop_was_asked_for(w: W) -> bool:
 
 def t_a_stop_was_asked_for(w: W) -> bool:
     return w.x_life is Life.DOWN
+
+
+def p_who_waits_is_told_what_happened(w: W) -> bool:
+    return w.o_unheard
+
+
+def t_who_waits_is_told_what_happened(w: W) -> bool:
+    return t_no_illegal_event(w)
+
+
+def p_who_asks_for_a_stop_gets_one(w: W) -> bool:
+    return w.gone or w.b_stops == WHOLE_STOPS or ending(w)
+
+
+def t_who_asks_for_a_stop_gets_one(w: W) -> bool:
+    return w.x_life is Life.STOPPING

@@ -9,12 +9,14 @@ from ...world import Line, Status
 from .channels import alive
 from .ends import nobody_is_left
 from .executor import has_ended
+from .judge import all_reaped
 from .words import (
     LISTENERS,
     RANKS,
     Alarm,
     Sent,
     W,
+    Work,
 )
 from .written import at_rest
 
@@ -85,7 +87,9 @@ def t_signals_come_in_their_stage(w: W) -> bool:
 
 def p_who_is_reaped_is_collected(w: W) -> bool:
     return w.gone or all(
-        w.x_stop_of[r] is not RankStop.REAPED or w.status[r] is Status.REAPED for r in range(RANKS)
+        (w.x_stop_of[r] is not RankStop.REAPED or w.status[r] is Status.REAPED)
+        and (w.x_stop_of[r] is not RankStop.ABSENT or w.status[r] is Status.ABSENT)
+        for r in range(RANKS)
     )
 
 
@@ -144,11 +148,22 @@ def t_each_stage_has_its_time(w: W) -> bool:
 
 
 def p_a_worker_is_asked_as_a_whole(w: W) -> bool:
-    return all(not alive(w, r) or w.w_leave[r] is Leave.STAYING or at_rest(w, r) for r in range(RANKS))
+    return all(
+        not alive(w, r) or w.w_leave[r] is Leave.STAYING or (at_rest(w, r) and w.work[r] is Work.RUN_SHUTDOWN)
+        for r in range(RANKS)
+    )
 
 
 def t_a_worker_is_asked_as_a_whole(w: W) -> bool:
     return any(alive(w, r) and w.w_leave[r] is Leave.LEAVING for r in range(RANKS))
+
+
+def p_nobody_left_is_the_end(w: W) -> bool:
+    return w.x_stop in (Stop.RUNNING, Stop.DOWN) or not all_reaped(w)
+
+
+def t_nobody_left_is_the_end(w: W) -> bool:
+    return w.x_stop is Stop.DOWN
 
 
 def p_a_worker_buries_nobody_alive(w: W) -> bool:

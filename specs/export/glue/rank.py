@@ -13,7 +13,7 @@ from ....protocol.ready import Boot, BootOn
 from ....protocol.shutdown import Leave, LeaveOn
 from ...world import Line, Status
 from .channels import dies, received
-from .words import PLACES, Fact, Machine, Sent, W, Work
+from .words import BOUNDED, PLACES, Fact, Machine, Sent, W, Work
 from .written import due, is_due
 
 # --- the surroundings -------------------------------------------------------------------------------------------------
@@ -162,6 +162,18 @@ def do_stop(w: W, r: int) -> None:
     w.fact = Fact.STOP
 
 
+def can_stop_again(w: W, r: int) -> bool:
+    """A worker that takes its leave sees the end of its control channel again."""
+    return w.status[r] is Status.ALIVE and w.line[r] is Line.CLOSED and w.w_leave[r] is Leave.LEAVING
+
+
+def do_stop_again(w: W, r: int) -> None:
+    """Every machine learns it, and the worker goes on with what it was doing."""
+    w.again = True
+    w.work_before = w.work[r]
+    do_stop(w, r)
+
+
 def can_end_phase(w: W, r: int, phase: Work) -> bool:
     """A phase of the start comes to its end."""
     return w.status[r] is Status.ALIVE and w.work[r] is phase
@@ -195,6 +207,7 @@ def can_be_sent(w: W, r: int, n: int) -> bool:
         w.status[r] is Status.ALIVE
         and w.work[r] in (Work.SEND_REPLY, Work.SEND_FAILURE)
         and w.running[r] == n
+        and (not BOUNDED or w.replies[r] == 0)
     )
 
 

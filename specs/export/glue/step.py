@@ -8,14 +8,14 @@ machine depends on what an effect changes. What a table or a coupling says is in
 
 from __future__ import annotations
 
-from ....protocol.futures import Call, Caller, Reply, Serve, ServeOn
+from ....protocol.futures import Caller, Reply, Serve, ServeOn
 from ....protocol.life import LifeOn
 from ....protocol.queues import ReaderOn, SeatOn
 from ....protocol.ready import Boot, RankStartOn
 from ....protocol.shutdown import Leave, Stop
 from ...world import Line, Status
 from .channels import alive, dies, empty_up
-from .judge import judge, judge_said
+from .judge import judge, judge_heard, judge_said, look_before, weigh_calls
 from .rank import can_hear_opened
 from .threads import go_on, submitted
 from .words import CALLS, EAGER, PLACES, RANKS, THREADS, WORDS, Fact, Machine, Only, W, Work
@@ -92,9 +92,8 @@ def run(w: W) -> None:
         else:
             w.fact = Fact.NOTHING
             w.settles = False
-    for c in range(1, CALLS + 1):
-        w.open_before[c] = w.x_here[c] and w.x_call[c] is Call.OPEN
-        w.settled_now[c] = False
+            w.acts = False
+    look_before(w)
     w.found = not (w.works and w.illegal)
     w.turns = 0
     while w.found:
@@ -105,6 +104,7 @@ def run(w: W) -> None:
         if not w.found:
             following(w)
         if not w.found:
+            weigh_calls(w)
             forget_answered(w)
             if w.settles or w.works:
                 outer(w)
@@ -112,8 +112,6 @@ def run(w: W) -> None:
             load(w)
             look(w)
             judge(w)
-            if w.machine is Machine.STOP and w.dest is Stop.DOWN and w.source is not Stop.DOWN:
-                w.came_down = True
             store(w)
             perform(w)
         if w.turns > 200:  # a mutant's coupling that runs in circles
@@ -121,8 +119,9 @@ def run(w: W) -> None:
             w.found = False
     if w.works:
         finish_worker(w, w.rank)
-    else:
+    if w.acts:
         judge_said(w)
+        judge_heard(w)
 
 
 def quiet_word(w: W) -> bool:
@@ -271,6 +270,8 @@ def finish_worker(w: W, r: int) -> None:
         dies(w, r)
     if not alive(w, r):
         reset_worker(w, r)
+    elif w.again:
+        w.work[r] = w.work_before
     if w.line[r] is Line.GONE:
         empty_up(w, r)
     if w.w_serve[r] is Serve.IDLE:

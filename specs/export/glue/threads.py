@@ -63,6 +63,7 @@ def do_submit(w: W, t: int) -> None:
     """The call goes to every rank."""
     for q in range(RANKS):
         send(w, q, w.t_next)
+    w.acts = True
     w.fact = Fact.ONE
     w.f_machine = Machine.LIFE
     w.f_event = LifeOn.SUBMIT

@@ -28,6 +28,12 @@ LISTENERS = 0
 EAGER = False
 WORDS = 6
 """Places in a control channel. Should more be needed, `overflow` says so, and the export establishes nothing."""
+LATE = False
+"""The ruder environment of specs/world/late.py."""
+BOUNDED = False
+"""A reply queue has room for one answer."""
+MOVES = 40
+"""Moves of one action that are remembered, to see whether one comes twice."""
 PLACES = 0
 """Places in a queue: one for OPEN and one a call."""
 # Budgets before anything happened.
@@ -154,6 +160,34 @@ class Scratch:
     timed: bool
     """A point in time brought the action about."""
     exits: bool
+    again: bool
+    """A worker that takes its leave is asked to stop again, and goes on with what it was doing."""
+    work_before: Work
+    acts: bool
+    """The executor acts, so that its steps are judged."""
+    logged: int
+    log_machine: list[Machine]
+    log_slot: list[int]
+    log_number: list[int]
+    log_event: list[Event]
+    """The moves of the action so far."""
+    died: bool
+    late: bool
+    late_start: bool
+    late_broadcast: bool
+    late_replies: bool
+    """A death, and a deadline, were told; and the machines that moved by it."""
+    start_before: Start
+    broadcast_before: Gate
+    replies_before: Gate
+    weighed: bool
+    owes_raised: list[bool]
+    owes_lost: list[bool]
+    owes_result: list[bool]
+    failed_raised: list[bool]
+    failed_lost: list[bool]
+    resolved: list[bool]
+    """By call: how it is to end, and how it ended."""
     came_down: bool
     submits: bool
     waits: bool
@@ -239,6 +273,8 @@ class W(Scratch):
     o_late_word: bool
     o_unfinished: bool
     o_left: bool
+    o_unsaid: bool
+    o_unheard: bool
     # Budgets left.
     b_crashes: int
     b_raises: int

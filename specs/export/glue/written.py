@@ -87,3 +87,18 @@ def by_time(w: W) -> bool:
 def at_rest(w: W, r: int) -> bool:
     """Whether every machine of worker `r` but its leave is in a final state."""
     raise NotImplementedError
+
+
+def of_death(w: W) -> bool:
+    """Whether the kernel brings the event about: a process is gone."""
+    raise NotImplementedError
+
+
+def says_ready(w: W) -> bool:
+    """Whether the row says READY."""
+    raise NotImplementedError
+
+
+def says_failed(w: W) -> bool:
+    """Whether the row says FAILED."""
+    raise NotImplementedError

@@ -78,9 +78,9 @@ def convicted(comparison: Comparison) -> set[str]:
 
 @needs_tools
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["ready", "futures"])
-def test_all_engines_agree(name: str) -> None:
-    assert set(agreed(compare(MODELS[name], 1)).values()) == {Verdict.HOLDS}
+def test_all_engines_agree() -> None:
+    """On one model here; `procession agree` is for the others, and .ci/run calls it."""
+    assert set(agreed(compare(MODELS["queues"], 1)).values()) == {Verdict.HOLDS}
 
 
 @needs_tools
