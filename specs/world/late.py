@@ -1,7 +1,7 @@
 """What comes late, early or twice: the same world with a ruder environment.
 
-Theory of operation. The executor and the ranks are those of the other models; what is added is what real surroundings do
-to them and what a tidy world never shows:
+Theory of operation. The executor and the ranks are those of the other models; what is added is what real surroundings
+do to them and what a tidy world never shows:
 
 1. Somebody asks for a stop again, and a fault is found, while the executor ends and after it has ended.
 2. A call is cancelled, or its time passes, after it was settled, while replies to it are owed.
