@@ -15,7 +15,7 @@ from ....protocol.shutdown import RankStop, Stop, StopOn
 from ...world import Status
 from .channels import heard, is_made, orphan, taken
 from .threads import drains
-from .words import AHEAD, CALLS, LISTENERS, PLACES, RANKS, THREADS, WORDS, Alarm, Fact, Machine, W
+from .words import AHEAD, CALLS, LATE, LISTENERS, PLACES, RANKS, THREADS, WORDS, Alarm, Fact, Machine, W
 from .written import reset_executor, reset_reply
 
 
