@@ -1,4 +1,7 @@
-"""Three engines on the same tables: they agree on what is right, and convict what is broken alike."""
+"""Three engines on the same tables: they convict what is broken alike, and agree on what is right.
+
+That they agree on the shipped models is for `procession agree`, which .ci/run calls.
+"""
 
 from __future__ import annotations
 
@@ -74,13 +77,6 @@ def agreed(comparison: Comparison) -> dict[str, Verdict]:
 
 def convicted(comparison: Comparison) -> set[str]:
     return {name for name, verdict in agreed(comparison).items() if verdict is Verdict.VIOLATED}
-
-
-@needs_tools
-@pytest.mark.slow
-def test_all_engines_agree() -> None:
-    """On one model here; `procession agree` is for the others, and .ci/run calls it."""
-    assert set(agreed(compare(MODELS["queues"], 1)).values()) == {Verdict.HOLDS}
 
 
 @needs_tools
