@@ -128,7 +128,7 @@ def variants() -> list[Variant]:
             3,
             ranks=1,
             budgets=Budgets(stops=1, freezes=1, stubborn=1),
-            table=changed(STOP, StopOn.ALARM, Stop.CLOSING, Stop.TERMINATING),
+            table=changed(STOP, StopOn.ALARM, Stop.CLOSING, Stop.TERMINATING, StopDo.DISARM),
         ),
         in_world(
             "sigkill-then-join",
@@ -139,7 +139,7 @@ def variants() -> list[Variant]:
             4,
             ranks=1,
             budgets=Budgets(stops=1, wedged=1, freezes=1),
-            table=changed(STOP, StopOn.ALARM, Stop.TERMINATING, Stop.KILLING),
+            table=changed(STOP, StopOn.ALARM, Stop.TERMINATING, Stop.KILLING, StopDo.DISARM),
         ),
         in_world(
             "waits-for-goodbye",
