@@ -85,9 +85,8 @@ class Calls:
         kernel = self._kernel
         body = encode(request, f"the arguments of {pending.method!r}")
         if body.size > IN_BAND:
-            with kernel.lock:  # the supervisor may be reading the same channels, or have closed them
-                if kernel.state.life[0] is Life.SERVING:
-                    kernel.ranks.broadcast.collect()
+            with kernel.lock:  # the supervisor may be reading the same channels
+                kernel.ranks.broadcast.collect()
         packet = Packet(Say.CALL, body, arena=kernel.ranks.broadcast.arena)
         try:
             while not self._entered(pending, packet):
@@ -158,9 +157,7 @@ class Calls:
     def _wait_for_room(self, pending: Pending) -> None:
         with self._kernel.lock:
             calls = self._kernel.state.calls
-            if not calls:  # there is room by now
-                return
-            oldest = calls[0][0].call
+            oldest = calls[0][0].call if calls else 0
         if not self.draining.wait(oldest, pending.deadline, self._room):
             owing = self.owing(oldest)
             raise CallTimeoutError(
@@ -225,7 +222,7 @@ class Calls:
             if pending is not None:
                 pending.settle(None if effect is FuturesDo.RESOLVE else cause or self._kernel.why_closed())
                 if pending.future is not None:
-                    self._kernel.later(pending.future.tell, pending.future.foreign)
+                    self._kernel.later(pending.future.tell)
                 self.draining.wake_owner()
 
     def late(self, pending: Pending, timeout: float | None) -> CallTimeoutError:
@@ -254,7 +251,7 @@ class Calls:
         for pending in self._open.values():  # an exception came in the middle of settling it
             pending.settle(self._kernel.why_closed())
             if pending.future is not None:
-                self._kernel.later(pending.future.tell, pending.future.foreign)
+                self._kernel.later(pending.future.tell)
         self._open.clear()
         self._kernel.changed.notify_all()
         for waiting in self._outbox:

@@ -54,9 +54,6 @@ class Say(IntEnum):
 _SAID = {int(word): word for word in Say}
 
 
-_ONCE = Arena(0, limit=0)  # for messages that come one at a time: each block is used once
-
-
 class Packet:
     """A message for any number of readers: made, addressed, sent to each, and closed after the last."""
 
@@ -68,7 +65,7 @@ class Packet:
         """A large body is copied into a block of `arena`. Raises `RoomError` if there is no room for it."""
         self.kind = kind
         self.data = b""
-        self._arena = _ONCE if arena is None else arena
+        self._arena = arena
         self._block: Block | None = None
         self._descriptors = fds
         self._content: list[Buffer] = []
@@ -82,13 +79,9 @@ class Packet:
             self._content = parts
             return
         size = sum(aligned(len(part)) for part in parts)
-        block = self._arena.take(size)
+        block = Block(0, size) if arena is None else arena.take(size)
+        block.write(parts)
         self._block = block
-        try:
-            block.write(parts)
-        except BaseException:
-            self.close(sent=False)
-            raise
         self._descriptors = (block.fd, *fds)
 
     def address(self, identity: Identity) -> Packet:
@@ -116,10 +109,14 @@ class Packet:
         return True
 
     def close(self, sent: bool = True) -> None:
-        """Give up the block; `sent` is whether anybody got the message."""
+        """Give up the block if it is used once, or if the message was sent to nobody."""
         block, self._block = self._block, None
-        if block is not None:
-            self._arena.done(block, sent)
+        if block is None:
+            return
+        if block.number == 0:
+            block.close()
+        elif not sent and self._arena is not None:
+            self._arena.unused(block)
 
 
 class Message(NamedTuple):

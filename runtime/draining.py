@@ -143,8 +143,7 @@ class Draining:
             if not in_time and not met():
                 self._give(me, CallerOn.DEADLINE)
                 return False
-        # A wait for room ends when any call makes some, and the one that it named may be open still.
-        self._give(me, CallerOn.GIVE_UP if self._calls.pending(me.call) else CallerOn.SETTLED)
+        self._give(me, CallerOn.SETTLED)
         return True
 
     def _give(self, waiting: _Waiting, event: CallerOn) -> None:

@@ -24,10 +24,10 @@ class Pending:
     """One call. `settled` is set under the kernel's lock, and from then on nothing changes."""
 
     __slots__ = (
+        "_aggregate",
         "_error",
         "_reply_rank",
         "_values",
-        "aggregate",
         "call",
         "deadline",
         "future",
@@ -54,7 +54,7 @@ class Pending:
         self.settled = False
         self.future: CallFuture | None = None
         self._reply_rank = reply_rank
-        self.aggregate = aggregate
+        self._aggregate = aggregate
         self._values: list[Any] = [None] * ranks
         self._error: BaseException | None = None
 
@@ -74,8 +74,8 @@ class Pending:
         if error is not None:
             # One cause may fail many calls, and each waiter raises an object of its own.
             raise error.fresh() if isinstance(error, ExecutorError) else error
-        if self.aggregate is not None:
-            return self.aggregate(values)
+        if self._aggregate is not None:
+            return self._aggregate(values)
         return values if self._reply_rank is None else values[self._reply_rank]
 
 
@@ -102,11 +102,6 @@ class CallFuture(concurrent.futures.Future[Any]):
     def method(self) -> str:
         """The call's method."""
         return self._pending.method
-
-    @property
-    def foreign(self) -> bool:
-        """Whether telling it runs foreign code: an aggregator or callbacks, which may make calls of their own."""
-        return self._pending.aggregate is not None or bool(self._done_callbacks)  # type: ignore[attr-defined]  # there since 3.2
 
     def result(self, timeout: float | None = None) -> Any:
         """The answer. Waits at most `timeout` seconds; then `TimeoutError`, and the call goes on.

@@ -78,6 +78,7 @@ class Supervisor:
         # Whatever this thread makes begins with these blocked; the process's own threads take its signals.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
         kernel = self.kernel
+        kernel.supervisor = threading.get_ident()
         try:
             if kernel.config.start_method == "forkserver":
                 warm(kernel.config.preload)
@@ -91,11 +92,9 @@ class Supervisor:
         except BaseException as error:  # noqa: BLE001 - a defect of ours must not leave anybody waiting
             traceback.print_exc()
             self._last_resort(error)
-        try:
-            kernel.close()
-        finally:
-            kernel.decided.set()
-            kernel.ended.set()
+        kernel.close()
+        kernel.decided.set()
+        kernel.ended.set()
 
     def _turn(self) -> None:
         kernel = self.kernel
