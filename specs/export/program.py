@@ -19,7 +19,7 @@ from ...protocol.executor import ExecutorProtocol
 from ...protocol.worker import WorkerProtocol
 from ..explore import Property
 from ..models import Model
-from ..world import Now, World
+from ..world import NoBeginningError, Now, World
 from .actions import Action, actions
 from .glue import channels, ends, holds, holds_calls, holds_life, holds_stop, judge
 from .glue import executor as glue_executor
@@ -30,7 +30,7 @@ from .glue import words as glue_words
 from .glue.words import Only
 from .small import Program
 from .tables import written
-from .tree import Const, Expr, Value, Var, compared, conjunction, disjunction, negated
+from .tree import Const, ExportError, Expr, Value, Var, compared, conjunction, disjunction, negated
 from .variables import Size, Variable, declared, projected, size_of
 
 _GLUE = (
@@ -128,7 +128,10 @@ def exported(
     world = model.world(ranks, crashes)
     size = size_of(model, world)
     text = "\n\n".join([*map(inspect.getsource, _GLUE), written(protocol, workers)])
-    (first,) = world.initial()
+    try:
+        (first,) = world.initial()
+    except NoBeginningError as error:
+        raise ExportError(str(error)) from None
     whole = {f"WHOLE_{name.upper()}": left for name, left in world.budgets._asdict().items()}
     return Exported(
         model,
