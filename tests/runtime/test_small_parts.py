@@ -299,7 +299,7 @@ def test_a_thread_a_descriptor_and_files_are_found() -> None:
     thread = threading.Thread(target=over.wait, name="forgotten")
     thread.start()
     fd = os.memfd_create("forgotten")
-    memory = Path("/dev/shm/procession-test-forgotten")
+    memory = Path(f"/dev/shm/procession-{os.getpid()}")
     memory.write_text("")
     folder = Path(os.environ["TMPDIR"]) / "pymp-forgotten"
     folder.mkdir()
@@ -309,6 +309,6 @@ def test_a_thread_a_descriptor_and_files_are_found() -> None:
     os.close(fd)
     memory.unlink()
     folder.rmdir()
-    for word in ("thread forgotten", "descriptor", "procession-test-forgotten", "pymp-forgotten"):
+    for word in ("thread forgotten", "descriptor", memory.name, "pymp-forgotten"):
         assert word in found
     assert eventually(lambda: left_behind(before) == [])
