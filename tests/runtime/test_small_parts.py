@@ -299,7 +299,7 @@ def test_a_thread_a_descriptor_and_files_are_found() -> None:
     thread = threading.Thread(target=over.wait, name="forgotten")
     thread.start()
     fd = os.memfd_create("forgotten")
-    memory = Path(f"/dev/shm/procession-{os.getpid()}")
+    memory = Path(f"/dev/shm/psm_{os.getpid()}")
     memory.write_text("")
     folder = Path(os.environ["TMPDIR"]) / "pymp-forgotten"
     folder.mkdir()
