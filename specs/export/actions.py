@@ -112,8 +112,9 @@ def _all(model: Model, world: World) -> list[Action]:
         add("be_orphaned", r=ranks)
         add("end_with_executor", r=ranks)
     add("take_call", r=ranks, n=numbers)
-    add("return", r=ranks, n=numbers)
-    add("be_sent", reads=Only.SENT, r=ranks, n=numbers)
+    # Number 0 is work for no call, which only a broken table brings about.
+    add("return", r=ranks, n=range(len(numbers) + 1 if numbers else 0))
+    add("be_sent", reads=Only.SENT, r=ranks, n=range(len(numbers) + 1 if numbers else 0))
     add("take_returned", r=ranks, n=numbers, t=threads)
     add("take_raised", r=ranks, n=numbers, t=threads)
     for name in ("drain", "park", "look", "settle"):

@@ -15,6 +15,7 @@ from typing import Any
 from ...protocol import executor as protocol_executor
 from ...protocol import futures, life, queues, ready, shutdown
 from ...protocol import worker as protocol_worker
+from ...protocol.core import Kind
 from ...protocol.executor import ExecutorProtocol
 from ...protocol.worker import WorkerProtocol
 from ..explore import Property
@@ -126,6 +127,7 @@ def exported(
     protocol, workers = executor or model.executor, worker or model.worker
     model = replace(model, executor=protocol, worker=workers)
     world = model.world(ranks, crashes)
+    _refuse_quiet_answers(model)
     size = size_of(model, world)
     text = "\n\n".join([*map(inspect.getsource, _GLUE), written(protocol, workers)])
     try:
@@ -142,6 +144,15 @@ def exported(
         actions(model, world),
         first,
     )
+
+
+def _refuse_quiet_answers(model: Model) -> None:
+    """Answers that change nothing and do nothing would be quiet to `World`; the glue has only the supervisor's."""
+    replies = model.executor.call.member
+    if model.eager and replies is not None:
+        for (state, event), rows in replies.alternatives.items():
+            if event.kind is Kind.MESSAGE and any(row.dest is state and not row.after for row in rows):
+                raise ExportError(f"{replies.name}: {event.value!r} is quiet in {state.name}")
 
 
 def _words() -> Mapping[str, type[Enum]]:
