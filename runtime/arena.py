@@ -9,6 +9,8 @@ Theory of operation:
    says so when the last object made from the message is gone: the mapping itself is what keeps it, so holding on to
    a tensor for ever costs memory and can never show it another message's bytes.
 4. Nobody ever waits for a block. If none is free, another is made; beyond `limit` bytes, one that is used once.
+5. A block costs either side a descriptor for as long as it is held, and a program has few. So a writer keeps at most
+   `BLOCKS`, and a reader that holds on to more messages than that gets further ones as copies.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from .room import available_memory
 
 ALIGN = 64
 LIMIT = 512 << 20
+BLOCKS = 64
 _MIB = 1 << 20
 _SMALLEST = 64 << 10
 
@@ -33,7 +36,7 @@ _SMALLEST = 64 << 10
 class Block:
     """One memory file and the writer's mapping of it."""
 
-    __slots__ = ("fd", "number", "owed", "size", "view")
+    __slots__ = ("fd", "number", "owed", "size", "taken", "view")
 
     def __init__(self, number: int, size: int) -> None:
         """Raises `RoomError`. Number 0 is used once."""
@@ -41,6 +44,7 @@ class Block:
         self.number = number
         self.size = size
         self.owed = 0  # RELEASED that have not come
+        self.taken = True  # it is being written, or waits to be sent
         self.fd = os.memfd_create("procession-block", os.MFD_CLOEXEC)
         try:
             os.posix_fallocate(
@@ -80,6 +84,7 @@ class Arena:
         self._limit = limit
         self._blocks: dict[int, Block] = {}
         self._lock = threading.Lock()
+        self._closed = False
 
     def take(self, size: int) -> Block:
         """A block of at least `size` bytes that nobody reads. Raises `RoomError`."""
@@ -87,11 +92,11 @@ class Arena:
             fits = [block for block in self._blocks.values() if not block.owed and block.size >= size]
             if fits:
                 block = min(fits, key=lambda found: found.size)
-                block.owed = self._readers
+                block.owed, block.taken = self._readers, True
                 return block
             rounded = max(_SMALLEST, 1 << (size - 1).bit_length())
             held = sum(block.size for block in self._blocks.values())
-            if held + rounded > self._limit:
+            if self._closed or held + rounded > self._limit or len(self._blocks) >= BLOCKS:
                 return Block(0, size)
             block = Block(max(self._blocks, default=0) + 1, rounded)
             block.owed = self._readers
@@ -103,16 +108,22 @@ class Arena:
         with self._lock:
             self._blocks[number].owed -= 1
 
-    def unused(self, block: Block) -> None:
-        """The message was not sent to anybody after all."""
+    def done(self, block: Block, sent: bool) -> None:
+        """Whoever took the block needs it no longer; `sent` is whether anybody got the message."""
         with self._lock:
-            block.owed = 0
+            block.taken = False
+            if not sent:
+                block.owed = 0
+            if self._closed or block.number == 0:
+                block.close()
 
     def close(self) -> None:
-        """Close every block."""
+        """Close every block; those that somebody is writing are closed when that is done."""
         with self._lock:
+            self._closed = True
             for block in self._blocks.values():
-                block.close()
+                if not block.taken:
+                    block.close()
             self._blocks.clear()
 
 
@@ -121,15 +132,26 @@ class Returns:
 
     def __init__(self) -> None:
         self._free: deque[int] = deque()
+        self._held: set[int] = set()  # the mappings that are in use
 
     def map(self, fd: int, number: int) -> memoryview:
         """Map a block privately; it comes back when the last view of it is gone."""
         mapping = mmap.mmap(
             fd, os.fstat(fd).st_size, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ | mmap.PROT_WRITE
         )
-        if number:
-            weakref.finalize(mapping, self._free.append, number).atexit = False
+        if len(self._held) >= BLOCKS:
+            copy = bytearray(mapping)
+            mapping.close()
+            self._gone(number)
+            return memoryview(copy)
+        self._held.add(id(mapping))
+        weakref.finalize(mapping, self._gone, number, id(mapping)).atexit = False
         return memoryview(mapping)
+
+    def _gone(self, number: int, mapping: int = 0) -> None:
+        self._held.discard(mapping)
+        if number:
+            self._free.append(number)
 
     def take(self) -> list[int]:
         """The blocks that have come back since the last time."""

@@ -16,7 +16,7 @@ import concurrent.futures
 import itertools
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..protocol.core import Identity, IllegalEventError
@@ -85,8 +85,9 @@ class Calls:
         kernel = self._kernel
         body = encode(request, f"the arguments of {pending.method!r}")
         if body.size > IN_BAND:
-            with kernel.lock:  # the supervisor may be reading the same channels
-                kernel.ranks.broadcast.collect()
+            with kernel.lock:  # the supervisor may be reading the same channels, or have closed them
+                if kernel.state.life[0] is Life.SERVING:
+                    kernel.ranks.broadcast.collect()
         packet = Packet(Say.CALL, body, arena=kernel.ranks.broadcast.arena)
         try:
             while not self._entered(pending, packet):
@@ -157,7 +158,9 @@ class Calls:
     def _wait_for_room(self, pending: Pending) -> None:
         with self._kernel.lock:
             calls = self._kernel.state.calls
-            oldest = calls[0][0].call if calls else 0
+            if not calls:  # there is room by now
+                return
+            oldest = calls[0][0].call
         if not self.draining.wait(oldest, pending.deadline, self._room):
             owing = self.owing(oldest)
             raise CallTimeoutError(
@@ -198,6 +201,14 @@ class Calls:
             if pending.deadline is not None and pending.deadline <= now:
                 self._give_up(pending, CallOn.DEADLINE, self.late(pending, pending.timeout))
 
+    def unless_settled(self, pending: Pending, work: Callable[[], None]) -> bool:
+        """Do `work` before the call can be settled; False, and nothing is done, if it is."""
+        with self._kernel.lock:
+            if pending.settled:
+                return False
+            work()
+            return True
+
     def cancel(self, pending: Pending) -> bool:
         """Give a call up on its caller's behalf; False if it is settled."""
         return self._give_up(pending, CallOn.CANCEL, concurrent.futures.CancelledError())
@@ -222,7 +233,7 @@ class Calls:
             if pending is not None:
                 pending.settle(None if effect is FuturesDo.RESOLVE else cause or self._kernel.why_closed())
                 if pending.future is not None:
-                    self._kernel.later(pending.future.tell)
+                    self._kernel.later(pending.future.tell, pending.future.foreign)
                 self.draining.wake_owner()
 
     def late(self, pending: Pending, timeout: float | None) -> CallTimeoutError:
@@ -251,7 +262,7 @@ class Calls:
         for pending in self._open.values():  # an exception came in the middle of settling it
             pending.settle(self._kernel.why_closed())
             if pending.future is not None:
-                self._kernel.later(pending.future.tell)
+                self._kernel.later(pending.future.tell, pending.future.foreign)
         self._open.clear()
         self._kernel.changed.notify_all()
         for waiting in self._outbox:

@@ -54,6 +54,9 @@ class Say(IntEnum):
 _SAID = {int(word): word for word in Say}
 
 
+_ONCE = Arena(0, limit=0)  # for messages that come one at a time: each block is used once
+
+
 class Packet:
     """A message for any number of readers: made, addressed, sent to each, and closed after the last."""
 
@@ -65,7 +68,7 @@ class Packet:
         """A large body is copied into a block of `arena`. Raises `RoomError` if there is no room for it."""
         self.kind = kind
         self.data = b""
-        self._arena = arena
+        self._arena = _ONCE if arena is None else arena
         self._block: Block | None = None
         self._descriptors = fds
         self._content: list[Buffer] = []
@@ -79,9 +82,13 @@ class Packet:
             self._content = parts
             return
         size = sum(aligned(len(part)) for part in parts)
-        block = Block(0, size) if arena is None else arena.take(size)
-        block.write(parts)
+        block = self._arena.take(size)
         self._block = block
+        try:
+            block.write(parts)
+        except BaseException:
+            self.close(sent=False)
+            raise
         self._descriptors = (block.fd, *fds)
 
     def address(self, identity: Identity) -> Packet:
@@ -109,14 +116,10 @@ class Packet:
         return True
 
     def close(self, sent: bool = True) -> None:
-        """Give up the block if it is used once, or if the message was sent to nobody."""
+        """Give up the block; `sent` is whether anybody got the message."""
         block, self._block = self._block, None
-        if block is None:
-            return
-        if block.number == 0:
-            block.close()
-        elif not sent and self._arena is not None:
-            self._arena.unused(block)
+        if block is not None:
+            self._arena.done(block, sent)
 
 
 class Message(NamedTuple):

@@ -105,8 +105,8 @@ class Draining:
         """Drain, or be parked, until `met()`, which is asked under the lock; False if the deadline comes first."""
         kernel = self._kernel
         with kernel.lock:
-            self._inside += 1
             me = _Waiting(next(self._numbers), call, kernel.protocol.caller.initial())
+            self._inside += 1  # with nothing before the `try` at which an interruption could come
             try:
                 in_time = self._until(me, deadline, met)
             except BaseException as error:
@@ -143,7 +143,8 @@ class Draining:
             if not in_time and not met():
                 self._give(me, CallerOn.DEADLINE)
                 return False
-        self._give(me, CallerOn.SETTLED)
+        # A wait for room ends when any call makes some, and the one that it named may be open still.
+        self._give(me, CallerOn.GIVE_UP if self._calls.pending(me.call) else CallerOn.SETTLED)
         return True
 
     def _give(self, waiting: _Waiting, event: CallerOn) -> None:

@@ -24,10 +24,10 @@ class Pending:
     """One call. `settled` is set under the kernel's lock, and from then on nothing changes."""
 
     __slots__ = (
-        "_aggregate",
         "_error",
         "_reply_rank",
         "_values",
+        "aggregate",
         "call",
         "deadline",
         "future",
@@ -54,7 +54,7 @@ class Pending:
         self.settled = False
         self.future: CallFuture | None = None
         self._reply_rank = reply_rank
-        self._aggregate = aggregate
+        self.aggregate = aggregate
         self._values: list[Any] = [None] * ranks
         self._error: BaseException | None = None
 
@@ -74,8 +74,8 @@ class Pending:
         if error is not None:
             # One cause may fail many calls, and each waiter raises an object of its own.
             raise error.fresh() if isinstance(error, ExecutorError) else error
-        if self._aggregate is not None:
-            return self._aggregate(values)
+        if self.aggregate is not None:
+            return self.aggregate(values)
         return values if self._reply_rank is None else values[self._reply_rank]
 
 
@@ -102,6 +102,23 @@ class CallFuture(concurrent.futures.Future[Any]):
     def method(self) -> str:
         """The call's method."""
         return self._pending.method
+
+    @property
+    def foreign(self) -> bool:
+        """Whether telling it runs foreign code: an aggregator or callbacks, which may make calls of their own."""
+        return self._pending.aggregate is not None or bool(self._done_callbacks)  # type: ignore[attr-defined]  # there since 3.2
+
+    def add_done_callback(self, fn: Callable[[concurrent.futures.Future[Any]], object]) -> None:
+        """Have `fn` called with the future when it is done; here and now if it is.
+
+        A call that is settled may be about to be told by the thread that drains. What is added then must not run
+        there: a callback that makes a call would wait behind itself.
+        """
+        if not self._calls.unless_settled(
+            self._pending, lambda: super(CallFuture, self).add_done_callback(fn)
+        ):
+            concurrent.futures.wait([self])
+            super().add_done_callback(fn)
 
     def result(self, timeout: float | None = None) -> Any:
         """The answer. Waits at most `timeout` seconds; then `TimeoutError`, and the call goes on.

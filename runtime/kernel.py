@@ -17,7 +17,7 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from ..protocol.core import IllegalEventError, Step
 from ..protocol.executor import ExecutorProtocol, ExecutorState, Happened
@@ -53,7 +53,6 @@ class Kernel:
         self.blocked = Flag()  # set for good when blocked callers must not stay blocked
         self.stop_asked = False
         self.broken: ExecutorError | None = None  # a fault for the supervisor to announce
-        self.supervisor = 0  # the supervisor's thread
         self.alarm: float | None = None
         self.survivors: list[tuple[int, int]] = []
         self.exits: dict[int, int | None] = {}
@@ -66,7 +65,7 @@ class Kernel:
         self._hook = hook("executor", None if recorder is None else recorder.fd("executor"), config.pause)
         self.recorded = self._hook is not None  # whether anybody looks at single steps
         self._later: deque[Callable[[], None]] = deque()
-        self._told: deque[Callable[[], object]] = deque()  # failure callbacks to be called
+        self._foreign: deque[Callable[[], None]] = deque()
         self._story: deque[tuple[int, Step]] = deque(maxlen=_STORY)
         self._fact_cause: BaseException | None = None
         self.calls = Calls(self)
@@ -160,7 +159,7 @@ class Kernel:
         elif effect is StopDo.REPORT_SURVIVOR:
             self.survivors.append((step.slot, self.ranks.process(step.slot).pid))
         elif effect is StopDo.CALL_BACK:
-            self._told.append(self.callbacks[step.slot])
+            self.later(_quietly(self.callbacks[step.slot]), foreign=True)
         else:
             self.ranks.perform(effect, step.slot)
 
@@ -170,39 +169,22 @@ class Kernel:
             return policy.grace_after_failure if self.state.life[0] is Life.FAILING else policy.grace
         return policy.term if effect is StopDo.ARM_TERM else policy.kill
 
-    def later(self, work: Callable[[], None]) -> None:
-        """Keep foreign code for when the lock is free."""
-        self._later.append(work)
+    def later(self, work: Callable[[], None], foreign: bool = False) -> None:
+        """Keep work for when the lock is free. `foreign` work is a user's, and may do anything."""
+        (self._foreign if foreign else self._later).append(work)
 
     def run_later(self) -> None:
-        """Run what was kept. The lock is not held. Foreign code must not hold the supervisor up.
+        """Run what was kept. The lock is not held.
 
-        A failure callback may take as long as it likes, so it holds nobody up: no caller waits for its error behind it.
+        Foreign code gets a thread of its own: it may take as long as it likes, or make calls, and wait for what this
+        thread, or other foreign code, is about to do.
         """
-        if self._told:
-            threading.Thread(target=self._call_back, name="procession-callbacks", daemon=True).start()
-        if not self._later:
-            return
-        if threading.get_ident() == self.supervisor:
-            threading.Thread(target=self.run_later, name="procession-results", daemon=True).start()
-            return
-        while True:
-            try:
-                work = self._later.popleft()
-            except IndexError:
-                return
-            work()
-
-    def _call_back(self) -> None:
-        while True:
-            try:
-                callback = self._told.popleft()
-            except IndexError:
-                return
-            try:
-                callback()
-            except BaseException:  # whatever it is, the next callback is still to be called
-                logging.getLogger("procession").exception("a failure callback raised")
+        if self._foreign:
+            for work in _taken(self._foreign):
+                threading.Thread(target=work, name="procession-callback", daemon=True).start()
+        if self._later:
+            for work in _taken(self._later):
+                work()
 
     # --- listeners and the end --------------------------------------------------------------------------------------
 
@@ -211,7 +193,7 @@ class Kernel:
         with self.lock:
             self.callbacks.append(callback)
             self.take(self.protocol.listen)
-        self._call_back()
+        self.run_later()
 
     def why_closed(self) -> ExecutorError:
         """What a call fails with when the executor does not serve."""
@@ -237,3 +219,23 @@ class Kernel:
         self.run_later()
         if self.config.recorder is not None:
             self.config.recorder.finish()
+
+
+def _taken(queue: deque[Callable[[], None]]) -> Iterator[Callable[[], None]]:
+    """What is in the queue, and what comes meanwhile; each once, whoever else takes from it."""
+    while True:
+        try:
+            work = queue.popleft()
+        except IndexError:
+            return
+        yield work
+
+
+def _quietly(callback: Callable[[], object]) -> Callable[[], None]:
+    def call() -> None:
+        try:
+            callback()
+        except BaseException:
+            logging.getLogger("procession").exception("a failure callback raised")
+
+    return call

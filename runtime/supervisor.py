@@ -78,7 +78,6 @@ class Supervisor:
         # Whatever this thread makes begins with these blocked; the process's own threads take its signals.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
         kernel = self.kernel
-        kernel.supervisor = threading.get_ident()
         try:
             if kernel.config.start_method == "forkserver":
                 warm(kernel.config.preload)
@@ -92,9 +91,11 @@ class Supervisor:
         except BaseException as error:  # noqa: BLE001 - a defect of ours must not leave anybody waiting
             traceback.print_exc()
             self._last_resort(error)
-        kernel.close()
-        kernel.decided.set()
-        kernel.ended.set()
+        try:
+            kernel.close()
+        finally:
+            kernel.decided.set()
+            kernel.ended.set()
 
     def _turn(self) -> None:
         kernel = self.kernel

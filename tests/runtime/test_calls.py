@@ -9,13 +9,14 @@ import itertools
 import os
 import pickle
 import re
+import resource
 import signal
 import sys
 import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import pytest
@@ -31,6 +32,7 @@ from procession.runtime import (
     WorkerDiedError,
     WorkerError,
 )
+from procession.runtime.futures import CallFuture
 from tests.runtime.support import METHODS, SHORT, Method, eventually, executor, within
 from tests.runtime.workers import Echo, Poison
 
@@ -477,6 +479,39 @@ def test_a_deadline_reaches_a_callback_though_nobody_waits(pair: MultiprocExecut
     _release_both(pair, gate)
 
 
+@pytest.mark.parametrize("how", ["callback", "aggregator"])
+def test_foreign_code_may_make_calls(pair: MultiprocExecutor, gate: Path, how: str) -> None:
+    """It comes up while another thread drains for a call of its own, and must not wait behind that one."""
+
+    class Asks:
+        def aggregate(self, outputs: list[Any], output_rank: int = 0) -> Any:
+            return pair.collective_rpc("echo", 5, ("inner",))
+
+    found: list[Any] = []
+    aggregator = Asks() if how == "aggregator" else None
+    first = pair.collective_rpc("echo", 10, ("first",), non_block=True, kv_output_aggregator=aggregator)
+    if how == "callback":
+        first.add_done_callback(lambda _: found.append(pair.collective_rpc("echo", 5, ("inner",))))
+    drainer = threading.Thread(target=pair.collective_rpc, args=("only", 10, (1, "wait_for_pipe", str(gate))))
+    drainer.start()
+    assert eventually(lambda: _waits_at(gate))
+    if how == "aggregator":
+        found.append(first.result(5))
+    assert eventually(lambda: found)
+    assert found == [[(0, "inner"), (1, "inner")]]
+    drainer.join(5)
+    assert not drainer.is_alive()
+
+
+def test_callbacks_may_wait_for_each_other(pair: MultiprocExecutor) -> None:
+    together = threading.Barrier(3)
+    for n in range(2):
+        future = pair.collective_rpc("echo", args=(n,), non_block=True)
+        future.add_done_callback(lambda _: together.wait(5))
+    works(pair)
+    together.wait(5)
+
+
 # --- many at once ---------------------------------------------------------------------------------------------------
 
 
@@ -642,6 +677,45 @@ def test_large_calls_to_ranks_that_do_not_read(gate: Path) -> None:
         for n, future in enumerate(futures):
             assert future.result(10) == [(0, n, bytes([n]) * 30_000), (1, n, bytes([n]) * 30_000)]
         _release_both_later.join(10)
+
+
+@pytest.mark.parametrize("side", ["results", "arguments"])
+def test_large_things_that_are_kept_cost_no_descriptors(side: str) -> None:
+    """A map of a block has a descriptor of its own, and a program has few: many of them are kept as copies."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (300, before[1]))
+    try:
+        with executor(shutdown=SHORT) as ready:
+            kept = []
+            for n in range(300):
+                array = np.full(40_000, n % 251, dtype=np.uint8)
+                if side == "results":
+                    kept.append(ready.collective_rpc("echo", 10, (array,))[1][1])
+                else:
+                    ready.collective_rpc("note", 10, (array,))
+            if side == "arguments":
+                kept = ready.collective_rpc("noted", 10)[1]
+            assert all((array == n % 251).all() for n, array in enumerate(kept))
+            assert len(kept) == 300
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+def test_large_calls_that_meet_the_end() -> None:
+    array = np.zeros(1 << 20, dtype=np.uint8)
+    for _ in range(5):
+        ready = executor(shutdown=SHORT)
+        threading.Timer(0.05, os.kill, (ready.pids[1], signal.SIGKILL)).start()
+        with pytest.raises(WorkerDiedError):
+            send_for_ever(ready, array)
+        ready.shutdown()
+        with pytest.raises(WorkerDiedError):
+            ready.collective_rpc("echo", 5, (array,))
+
+
+def send_for_ever(ready: MultiprocExecutor, value: Any) -> NoReturn:
+    while True:
+        ready.collective_rpc("echo", 10, (value,))
 
 
 # --- death and the end ----------------------------------------------------------------------------------------------
@@ -822,7 +896,8 @@ def test_interrupts_at_any_moment_end_in_a_right_answer_or_a_clear_error() -> No
     interrupted = ended = n = 0
     end = time.monotonic() + 4
     while time.monotonic() < end:
-        with executor(shutdown=SHORT) as ready, _Interrupts() as interrupts:
+        ready = executor(shutdown=SHORT)
+        with _Interrupts() as interrupts:
             while time.monotonic() < end:
                 n += 1
                 try:
@@ -844,6 +919,8 @@ def test_interrupts_at_any_moment_end_in_a_right_answer_or_a_clear_error() -> No
                     break
                 else:
                     assert answer == [(0, n), (1, n)]
+        with within(2, "the end after an interruption"):
+            ready.shutdown()
     print(f"{n} calls, {interrupted} interrupted, {ended} of these ended the executor")
     assert interrupted > 5
 
@@ -866,3 +943,34 @@ def test_a_host_that_forks_does_not_disturb_the_parent(method: Method) -> None:
         assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
         assert future.result(5) == [(0, 1), (1, 1)]
         works(ready)
+
+
+def test_a_callback_added_while_the_answer_is_being_told_does_not_run_in_the_drainer(
+    pair: MultiprocExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between settling and telling the drainer holds no lock; a callback that makes a call would wait behind itself."""
+    telling, added = threading.Event(), threading.Event()
+    tell = CallFuture.tell
+
+    def slow(self: CallFuture) -> None:
+        telling.set()
+        added.wait(1)  # the adder waits for us, so this passes without it: it only had its chance
+        tell(self)
+
+    monkeypatch.setattr(CallFuture, "tell", slow)
+    future = pair.collective_rpc("echo", args=("first",), non_block=True)
+    seen: list[tuple[int, object]] = []
+
+    def add() -> None:
+        assert telling.wait(5)
+        future.add_done_callback(
+            lambda _: seen.append((threading.get_ident(), pair.collective_rpc("echo", args=("second",))))
+        )
+        added.set()
+
+    adder = threading.Thread(target=add)
+    adder.start()
+    assert future.result(5) == [(0, "first"), (1, "first")]
+    adder.join(5)
+    assert not adder.is_alive()
+    assert seen == [(adder.ident, [(0, "second"), (1, "second")])]
