@@ -51,9 +51,10 @@ class Calls:
         """Whether any call is not settled."""
         return bool(self._open)
 
-    def oldest_open(self) -> int | None:
-        """The oldest call that is not settled."""
-        return next(iter(self._open), None)
+    def oldest(self) -> int | None:
+        """The oldest call that owes replies, given up or not. The lock is held."""
+        calls = self._kernel.state.calls
+        return calls[0][0].call if calls else None
 
     # --- sending ----------------------------------------------------------------------------------------------------
 
@@ -156,21 +157,19 @@ class Calls:
         return bool(self._outbox[rank])
 
     def _wait_for_room(self, pending: Pending) -> None:
+        if self.draining.wait(None, pending.deadline, self._room):
+            return
         with self._kernel.lock:
-            calls = self._kernel.state.calls
-            if not calls:  # there is room by now
-                return
-            oldest = calls[0][0].call
-        if not self.draining.wait(oldest, pending.deadline, self._room):
-            owing = self.owing(oldest)
-            raise CallTimeoutError(
-                f"{pending.method!r} was not sent: {len(calls)} calls are in flight, and within {pending.timeout} s "
-                f"none of them was answered; rank {_names(owing)} still owes call {oldest}. Is it stuck? "
-                "More calls may be in flight with ExecutorConfig(max_inflight_calls=...).",
-                call=0,
-                method=pending.method,
-                waiting_for=owing,
-            )
+            in_flight, oldest = len(self._kernel.state.calls), self.oldest()
+            owing = () if oldest is None else self.owing(oldest)
+        raise CallTimeoutError(
+            f"{pending.method!r} was not sent: {in_flight} calls are in flight, and within {pending.timeout} s "
+            f"none of them was answered; rank {_names(owing)} still owes call {oldest}. Is it stuck? "
+            "More calls may be in flight with ExecutorConfig(max_inflight_calls=...).",
+            call=0,
+            method=pending.method,
+            waiting_for=owing,
+        )
 
     # --- waiting and giving up --------------------------------------------------------------------------------------
 

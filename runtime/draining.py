@@ -95,16 +95,22 @@ class Draining:
 
     def drain_once(self) -> None:
         """Read what has come, on behalf of nobody in particular, unless somebody drains."""
-        oldest = self._calls.oldest_open()
-        if oldest is not None and self._drainer is None:
-            self.wait(oldest, 0.0, lambda: False)
+        if self._drainer is None:
+            self.wait(None, 0.0, lambda: False)
 
     # --- for callers ------------------------------------------------------------------------------------------------
 
-    def wait(self, call: int, deadline: float | None, met: Callable[[], bool]) -> bool:
-        """Drain, or be parked, until `met()`, which is asked under the lock; False if the deadline comes first."""
+    def wait(self, call: int | None, deadline: float | None, met: Callable[[], bool]) -> bool:
+        """Drain, or be parked, until `met()`, which is asked under the lock; False if the deadline comes first.
+
+        Who waits for no call in particular waits for the oldest that owes replies.
+        """
         kernel = self._kernel
         with kernel.lock:
+            if call is None:  # found under the same lock: a moment ago another may have been the oldest
+                call = self._calls.oldest()
+            if call is None:
+                return True
             me = _Waiting(next(self._numbers), call, kernel.protocol.caller.initial())
             self._inside += 1  # with nothing before the `try` at which an interruption could come
             try:
