@@ -96,7 +96,7 @@ class Draining:
     def drain_once(self) -> None:
         """Read what has come, on behalf of nobody in particular, unless somebody drains."""
         if self._drainer is None:
-            self.wait(None, 0.0, lambda: False)
+            self.wait(None, 0.0, lambda: not self._calls.any_open())
 
     # --- for callers ------------------------------------------------------------------------------------------------
 
@@ -109,8 +109,8 @@ class Draining:
         with kernel.lock:
             if call is None:  # found under the same lock: a moment ago another may have been the oldest
                 call = self._calls.oldest()
-            if call is None:
-                return True
+                if call is None or met():
+                    return True
             me = _Waiting(next(self._numbers), call, kernel.protocol.caller.initial())
             self._inside += 1  # with nothing before the `try` at which an interruption could come
             try:
