@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from .errors import ExecutorError
+from .interruptible import Condition
 from .wait import deadline_in
 
 if TYPE_CHECKING:
@@ -89,6 +90,7 @@ class CallFuture(concurrent.futures.Future[Any]):
 
     def __init__(self, calls: Calls, pending: Pending) -> None:
         super().__init__()
+        self._condition = Condition()  # the library's own may be left held by a Ctrl-C in `result`
         self._calls = calls
         self._pending = pending
         pending.future = self

@@ -27,6 +27,7 @@ from ..protocol.shutdown import StopDo
 from .calls import Calls
 from .config import ExecutorConfig
 from .errors import ExecutorClosedError, ExecutorError
+from .interruptible import Latch, Thread
 from .ranks import EPOCH, Ranks
 from .record import hook
 from .wait import Flag
@@ -46,9 +47,9 @@ class Kernel:
         self.protocol = config.executor_protocol or ExecutorProtocol()
         self.state: ExecutorState = self.protocol.initial(config.world_size)
         self.cause: ExecutorError | None = None
-        self.decided = threading.Event()  # up, or at its end
-        self.up = threading.Event()
-        self.ended = threading.Event()
+        self.decided = Latch()  # up, or at its end
+        self.up = Latch()
+        self.ended = Latch()
         self.wake = Flag()  # the supervisor should look again
         self.blocked = Flag()  # set for good when blocked callers must not stay blocked
         self.stop_asked = False
@@ -181,7 +182,7 @@ class Kernel:
         """
         if self._foreign:
             for work in _taken(self._foreign):
-                threading.Thread(target=work, name="procession-callback", daemon=True).start()
+                Thread(work, "procession-callback").start()
         if self._later:
             for work in _taken(self._later):
                 work()

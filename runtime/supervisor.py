@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import os
 import signal
-import threading
 import time
 import traceback
 from multiprocessing import resource_tracker
@@ -36,6 +35,7 @@ from .errors import (
     how_it_ended,
 )
 from .fork_server import warm
+from .interruptible import Thread
 from .kernel import Kernel
 from .ranks import EPOCH
 from .wait import READ, WRITE, Waiter, deadline_in
@@ -48,7 +48,7 @@ class Supervisor:
 
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
-        self.thread = threading.Thread(target=self._run, name="procession-supervisor", daemon=True)
+        self.thread = Thread(self._run, "procession-supervisor")
         self._ranks = kernel.ranks
         self._waiter = Waiter()
         self._waiter.watch(kernel.wake.fd)

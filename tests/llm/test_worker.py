@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -160,12 +161,15 @@ def test_sizes_are_refused_by_every_rank(split: Split) -> None:
 def test_a_dead_peer_is_an_error_at_once_and_stopping_needs_no_peer(split: Split) -> None:
     with split("tiny", 2, 2) as ranks:
         ranks.execute_model(Step((prompt(1, 2),)))
+        noticed = threading.Event()
+        ranks.register_failure_callback(noticed.set)
         os.kill(ranks.pids[3], signal.SIGKILL)
         began = time.monotonic()
         with pytest.raises(
             (WorkerDiedError, WorkerError)
         ):  # the peer's rank, or the executor, whoever is first
             ranks.execute_model(Step((SequenceStep(0, (5,), 2),)))
+        assert noticed.wait(20)  # a death that a stop is faster than is an end like any other
         ranks.shutdown()
         assert time.monotonic() - began < 10
         assert ranks.is_failed
