@@ -1,4 +1,4 @@
-"""The models that are checked: one world, five views of it.
+"""The models that are checked: one world, many views of it.
 
 Theory of operation. Everything at once is more than a search can hold, so each model begins where its protocol begins,
 ends where it ends, and spends its budgets on that protocol's own faults; `life` then runs all of it at a small size.
@@ -20,6 +20,7 @@ from . import properties as p
 from .explore import Property
 from .world import Budgets, Now, World
 from .world.callers import waits
+from .world.handshake import Handshake
 from .world.late import Bounded, Late
 from .world.parts import Parts
 
@@ -29,6 +30,11 @@ Properties = Callable[[World], list[Property[Now]]]
 def is_up(now: Now) -> bool:
     """Every rank is READY; no queue needs to be open."""
     return now.executor.value.start[0] is Start.UP
+
+
+def is_decided(now: Now) -> bool:
+    """The start is up, or has failed."""
+    return now.executor.value.start[0] is not Start.STARTING
 
 
 def serves(now: Now) -> bool:
@@ -60,6 +66,8 @@ class Model:
     begin: Callable[[Now], bool] | None = None
     until: Callable[[Now], bool] | None = None
     parts: type[Parts] = Parts
+    symmetric: bool = False
+    """Whether the ranks differ in their numbers only, so that it is searched modulo their order."""
     executor: ExecutorProtocol = field(default_factory=ExecutorProtocol)
     worker: WorkerProtocol = field(default_factory=WorkerProtocol)
 
@@ -85,6 +93,7 @@ class Model:
             begin=self.begin,
             until=self.until,
             parts=self.parts,
+            symmetric=self.symmetric,
         )
 
     def properties(self, world: World) -> list[Property[Now]]:
@@ -92,6 +101,16 @@ class Model:
         return [found for ask in (p.life, *self.asks) for found in ask(world)]
 
 
+HANDSHAKE = Model(
+    "handshake",
+    "READY handshake up to its decision, with the queues left aside: for many ranks, whose order is none.",
+    4,
+    Budgets(crashes=1, start_deadlines=1),
+    (p.handshake,),
+    until=is_decided,
+    parts=Handshake,
+    symmetric=True,
+)
 READY = Model(
     "ready",
     "READY handshake: from nothing to up, or to failed with every process reaped.",
@@ -214,4 +233,4 @@ FULL = Model(
 
 SHARED = {model.name: model for model in (READY, STALE, QUEUES, FUTURES, AHEAD, STRAY, SHUTDOWN, LIFE)}
 """The models that are given to other engines, too."""
-MODELS = SHARED | {model.name: model for model in (LATE, SETTLED, TURNS, FULL)}
+MODELS = {HANDSHAKE.name: HANDSHAKE} | SHARED | {model.name: model for model in (LATE, SETTLED, TURNS, FULL)}

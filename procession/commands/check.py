@@ -64,9 +64,8 @@ def _searched(
                 bars.update(task, description=f"{words}, {progress.rate:,.0f}/s")
 
             world = model.world(workers, crashes)
-            reports.append(
-                check(world, model.properties(world), Limits(states=states, seconds=seconds), show)
-            )
+            limits = Limits(states=states, seconds=seconds)
+            reports.append(check(world, model.properties(world), limits, show, symmetry=model.symmetric))
             bars.remove_task(task)
     return reports
 

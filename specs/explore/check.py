@@ -7,8 +7,9 @@ Theory of operation
    met survives an incomplete search: it is *not established*.
 3. After its own verdict, a property that was not violated answers for its twin: never met in a complete search, and it
    is violated as vacuous; not met in an incomplete one, and it is not established.
-4. With `symmetry`, states are searched modulo ``model.canonical``; properties of paths, and findings whose path is not
-   one of the model, are judged on a second search, of the full graph (symmetry.py says why).
+4. With `symmetry`, states are searched modulo ``model.canonical``. What that graph cannot decide is judged on a second
+   search, of the full graph: properties of paths (but for those that every resting place keeps), and findings whose
+   path is not one of the model (symmetry.py says why).
 5. A violation that the search met first ends it if `first_violation` is set (for mutants, where one kill is enough).
 """
 
@@ -20,7 +21,7 @@ from time import perf_counter
 from typing import Generic, TypeVar
 
 from .counterexample import Counterexample
-from .liveness import find_irrecoverable, find_lasso, find_stall
+from .liveness import find_irrecoverable, find_lasso, find_rest_without, find_stall, is_acyclic
 from .model import Model, ModelError, canonical_of, moves
 from .path import Path, Step
 from .property import Kind, Property
@@ -57,11 +58,14 @@ def check(
     in_full = list(properties)
     unlifted: dict[str, LiftError] = {}
     if canonical is not None:
-        in_full = [p for p in properties if p.kind.needs_full_graph]
+        in_full = [p for p in properties if p.kind is Kind.RECOVERABLE]
         reduced = [p for p in properties if p not in in_full]
         run = _Check(model, reduced, limits, progress, canonical, first_violation)
         explored.append(run.explored)
         for p in reduced:
+            if p.kind.needs_fairness and not run.ends_well(p):
+                in_full.append(p)
+                continue
             try:
                 outcomes[p.name] = run.judge(p)
             except LiftError as error:
@@ -143,6 +147,10 @@ class _Check(Generic[S]):
             space.truncated,
         )
 
+    def ends_well(self, prop: Property[S]) -> bool:
+        """Whether every run must come to rest, and wherever one may rest, the goal of `prop` is true."""
+        return is_acyclic(self.space) and find_rest_without(self.space, prop.predicate) is None
+
     def judge(self, prop: Property[S]) -> Outcome:
         began = perf_counter()
         if prop.kind.needs_edges and self.progress is not None and self.space.seconds >= PROGRESS_PERIOD:
@@ -161,6 +169,8 @@ class _Check(Generic[S]):
     def _violation(self, prop: Property[S]) -> Outcome | None:
         space = self.space
         if prop.kind.needs_fairness:
+            if space.canonical is not None:
+                return None  # it ends well
             lasso = find_lasso(space, prop.predicate, prop.premise)
             if lasso is None:
                 return None

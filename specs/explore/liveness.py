@@ -20,6 +20,9 @@ states. Enabled means enabled in the whole graph: an action that would lead to q
 where no fair action is enabled, as in a terminal state, or where only faults are left. This makes a single state
 without edges a component like any other.
 
+*Modulo symmetry.* Where no cycle is left, every run comes to rest in a state that no fair action changes. If the goal
+is true in each of those, every debt is paid, whatever the way: a verdict on states, which a reduced graph can give.
+
 *Truncation.* A state that was not expanded has unknown actions, so nothing is concluded from it: no rest, no cycle; and
 for recoverability it may reach anything. What is found in the expanded part is a run of the model all the same.
 
@@ -109,6 +112,40 @@ def find_stall(space: Space[S]) -> int | None:
         (s for s in range(space.expanded) if not enabled[s] and not space.model.accepting(space.states[s])),
         None,
     )
+
+
+def is_acyclic(space: Space[S]) -> bool:
+    """Whether no run comes back to where it was, so that each comes to rest; False if the search was cut short.
+
+    On a reduced graph a step that leads to its own state may be a stutter or an exchange of ranks, and counts as a
+    cycle.
+    """
+    if space.truncated is not None:
+        return False
+    edges, stutters = _edges(space), space.canonical is None
+    entries = array("i", [0]) * len(space.states)
+    for state in range(len(space.states)):
+        for edge in edges.of(state):
+            if not stutters or edges.targets[edge] != state:
+                entries[edges.targets[edge]] += 1
+    todo = [state for state, entered in enumerate(entries) if not entered]
+    left = len(space.states)
+    while todo:
+        state = todo.pop()
+        left -= 1
+        for edge in edges.of(state):
+            target = edges.targets[edge]
+            if target != state:
+                entries[target] -= 1
+                if not entries[target]:
+                    todo.append(target)
+    return not left
+
+
+def find_rest_without(space: Space[S], goal: Callable[[S], bool]) -> int | None:
+    """The first state in which a run may rest for ever, and `goal` is not true."""
+    enabled = _edges(space).enabled
+    return next((s for s in range(space.expanded) if not enabled[s] and not goal(space.states[s])), None)
 
 
 class _Region:

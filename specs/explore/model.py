@@ -13,7 +13,8 @@ serves a composed protocol, a mutant of it, and a five-state graph in a test.
    caller who may or may not call, a timer that may never fire.
 4. Weak fairness speaks of *classes* of actions. A class is ``(actor, action)`` unless the model has a method
    ``fair_key(label)`` that says otherwise.
-5. A model may have ``canonical(state)``, which maps a state to the representative of its symmetry class.
+5. A model may have ``canonical(state)``, which maps a state to the representative of its symmetry class. It may then
+   have ``distinct_actions(state)`` too: of a representative's actions, one of each class of symmetric ones.
 """
 
 from __future__ import annotations
@@ -75,6 +76,12 @@ def fair_key_of(model: Model[S]) -> Callable[[Label], Hashable]:
 def canonical_of(model: Model[S]) -> Callable[[S], S] | None:
     """The model's ``canonical``, or None if it declares no symmetry."""
     return cast("Callable[[S], S] | None", getattr(model, "canonical", None))
+
+
+def distinct_actions_of(model: Model[S]) -> Callable[[S], Iterable[tuple[Label, S]]]:
+    """The model's own ``distinct_actions``, or all its actions."""
+    own = getattr(model, "distinct_actions", None)
+    return cast("Callable[[S], Iterable[tuple[Label, S]]]", own or model.actions)
 
 
 def moves(model: Model[S], state: S) -> list[Label]:

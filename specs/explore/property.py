@@ -65,7 +65,7 @@ class Kind(Enum):
 
     @property
     def needs_full_graph(self) -> bool:
-        """Whether it speaks of paths, and so cannot be judged on a symmetry-reduced graph; see symmetry.py."""
+        """Whether it speaks of paths: a symmetry-reduced graph decides it at most in part; see symmetry.py."""
         return self in _NEED_FULL_GRAPH
 
 

@@ -26,7 +26,7 @@ from resource import getpagesize
 from time import perf_counter
 from typing import Generic, TypeVar
 
-from .model import Model, ModelError, fair_key_of
+from .model import Model, ModelError, distinct_actions_of, fair_key_of
 from .space import Edges, Space
 
 S = TypeVar("S", bound=Hashable)
@@ -177,7 +177,8 @@ class _Search(Generic[S]):
         space, edges = self.space, self.space.edges
         key_of, number_of = fair_key_of(space.model), self.fair_classes
         states, intern, adopt = space.states, self.known.setdefault, space.parents.append
-        actions, canonical, max_states = space.model.actions, space.canonical, self.max_states
+        canonical, max_states = space.canonical, self.max_states
+        actions = space.model.actions if canonical is None else distinct_actions_of(space.model)
         fresh, transitions, source = len(states), space.transitions, space.expanded
         try:
             for source in range(space.expanded, end):

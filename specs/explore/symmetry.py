@@ -18,7 +18,8 @@ exchanged *looking forward*: one of them will be collected first. Hence three ru
 2. *Properties of paths are judged on the full graph*: `recoverable`, since it looks forward, and `eventually` and
    `leads_to`, since moreover a fairness class names its actor by default. The next representative may call the same
    process by another rank, so that on a reduced graph a starving rank can look served, and a served one starved.
-   `check` makes a second, full search for these.
+   `check` makes a second, full search for these. One case is a matter of states after all: where no cycle is left,
+   every fair run ends by resting in a state without fair actions, and if the goal is true in each of those, it holds.
 3. *A violation must have a run.* A path of the reduced graph is walked again in the model itself. Where that fails, the
    property is judged by the full search as well: which finds a run, or does not finish (*not established*), or finds
    that there is no violation and so convicts the canonical form.
@@ -30,6 +31,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from .check import check
+from .liveness import is_acyclic
 from .model import Model, ModelError, canonical_of, moves
 from .property import Property
 from .search import Limits, search
@@ -75,6 +77,9 @@ def _problems(
             found = f"the reduced search {what.format(len(differing))}, such as ({example})"
             yield Judgement(Verdict.VIOLATED, found)
     yield from _local_problems(model, canonical, properties, states)
+    cyclic = [not is_acyclic(search(model, edges=True, canonical=form)) for form in (None, canonical)]
+    if cyclic[0] and not cyclic[1]:
+        yield Judgement(Verdict.VIOLATED, "the reduction has lost every cycle of the full graph")
     judged = check(model, properties).outcomes, check(model, properties, symmetry=True).outcomes
     for plain, modulo in zip(*judged, strict=True):
         if plain.verdict is not modulo.verdict:

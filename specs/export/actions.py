@@ -17,6 +17,7 @@ from ...protocol.ready import RankStartOn
 from ...protocol.shutdown import Stop
 from ..models import Model
 from ..world import World
+from ..world.handshake import AT_A_QUEUE, Handshake
 from ..world.late import Late
 from .glue.words import Only, Work
 from .tree import Value
@@ -68,9 +69,21 @@ _STAGES = (Stop.RUNNING, Stop.CLOSING, Stop.TERMINATING, Stop.KILLING, Stop.DOWN
 
 def actions(model: Model, world: World) -> list[Action]:
     """Every action that the model's size and budgets leave possible."""
-    return [
+    found = [
         action for action in _all(model, world) if not action.budget or getattr(world.budgets, action.budget)
     ]
+    return (
+        [action for action in found if not _begins_at_a_queue(action, model)]
+        if model.parts is Handshake
+        else found
+    )
+
+
+def _begins_at_a_queue(action: Action, model: Model) -> bool:
+    if action.name == "do_due":
+        place = dict(action.arguments)["k"]
+        return isinstance(place, int) and model.worker.agenda[place].cluster in AT_A_QUEUE
+    return action.name in ("join", "read_joined", "read_opened", "hear_joined", "hear_opened")
 
 
 def _all(model: Model, world: World) -> list[Action]:

@@ -19,6 +19,7 @@ from ...protocol.ready import RankStartOn
 from ...protocol.worker import CLUSTERS as WORKER_CLUSTERS
 from ..models import Model
 from ..world import Mark, Now, Offence, Rank, Signal, World
+from ..world.handshake import Handshake
 from ..world.late import Bounded, Late
 from ..world.parts import Parts
 from .glue.words import Alarm, Scratch, Sent, W, Work
@@ -61,7 +62,7 @@ class Size:
 def size_of(model: Model, world: World) -> Size:
     """The numbers for this model in this size."""
     calls = sum(world.calls)
-    if model.parts not in (Parts, Late, Bounded):
+    if model.parts not in (Parts, Late, Bounded, Handshake):
         raise ExportError(f"a world with rules of its own: {model.parts.__name__}")
     if model.parts is Bounded and model.eager:
         raise ExportError("a quiet step that waits for room")

@@ -7,7 +7,7 @@ come once a member. No predicate looks at a phase between HELLO and READY: `Worl
 from .calls import calls
 from .life import life
 from .queues import queues, room
-from .start import start
+from .start import handshake, start
 from .stop import listeners, orphans, stop
 
-__all__ = ["calls", "life", "listeners", "orphans", "queues", "room", "start", "stop"]
+__all__ = ["calls", "handshake", "life", "listeners", "orphans", "queues", "room", "start", "stop"]

@@ -63,7 +63,20 @@ def _reaped(state: ExecutorState) -> bool:
 
 
 def start(world: World) -> list[Property[Now]]:
-    """The properties of every model that holds a start."""
+    """The properties of every model that holds a start and what comes of it."""
+    return [
+        *handshake(world),
+        leads_to(
+            "a failed start leaves no worker",
+            "Once a start has failed, every process that was made is reaped.",
+            lambda now: not now.gone and now.executor.value.start[0] is Start.FAILED,
+            lambda now: now.gone or _reaped(now.executor.value),
+        ),
+    ]
+
+
+def handshake(world: World) -> list[Property[Now]]:
+    """The properties of every model that holds a start up to its decision."""
     found = [
         eventually(
             "start decides",
@@ -86,12 +99,6 @@ def start(world: World) -> list[Property[Now]]:
             "A rank counts as READY only if its worker said so.",
             _ready_is_true,
             twin=executor(lambda state: RankStart.READY in state.start[1:]),
-        ),
-        leads_to(
-            "a failed start leaves no worker",
-            "Once a start has failed, every process that was made is reaped.",
-            lambda now: not now.gone and now.executor.value.start[0] is Start.FAILED,
-            lambda now: now.gone or _reaped(now.executor.value),
         ),
         always(
             "the first failure decides",

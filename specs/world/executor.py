@@ -26,9 +26,11 @@ from .channel import Op as RankOp
 from .ghost import RECORDED, Done
 from .ghost import Op as GhostOp
 from .judge import judged
-from .words import EPOCH, EXECUTOR, Did, Message, Offence, did, rank_name
+from .words import EPOCH, EXECUTOR, Budgets, Did, Message, Offence, did, rank_name
 
 ENDED = (Life.DOWN, Life.FAILED)
+GIVEN_UP = ((CallOn.DEADLINE, "call_deadlines"), (CallOn.CANCEL, "cancels"))
+"""How a call is given up by somebody else than a waiting thread, and the budget that it costs."""
 
 
 class Act(NamedTuple):
@@ -46,9 +48,14 @@ class Act(NamedTuple):
 class ExecutorRules:
     """What can happen to an executor of `ranks` ranks that runs by `protocol`."""
 
-    def __init__(self, protocol: ExecutorProtocol, ranks: int) -> None:
+    def __init__(self, protocol: ExecutorProtocol, ranks: int, budgets: Budgets | None = None) -> None:
         self.protocol = protocol
         self.ranks = ranks
+        self._budgets = budgets
+
+    def _may(self, budget: str) -> bool:
+        """Whether it can happen at all: a budget that is empty from the start need not be asked about."""
+        return self._budgets is None or bool(getattr(self._budgets, budget))
 
     # --- what it does by itself, or is asked to -----------------------------------------------------------------
 
@@ -61,18 +68,19 @@ class ExecutorRules:
             for rank in range(self.ranks):
                 if self.to_join(state, rank):
                     yield self.handle(state, rank)
-            if self.deadline_is_armed(state):
+            if self._may("start_deadlines") and self.deadline_is_armed(state):
                 yield self.start_deadline(state)._replace(budget="start_deadlines")
-            yield self.ask_stop(state)._replace(budget="stops")
-            if state.life[0] in (Life.STARTING, Life.JOINING, Life.SERVING):
+            if self._may("stops"):
+                yield self.ask_stop(state)._replace(budget="stops")
+            if self._may("faults") and state.life[0] in (Life.STARTING, Life.JOINING, Life.SERVING):
                 yield self.fault(state)._replace(budget="faults")
             for identity, call in state.calls:
                 if call[0] is Call.OPEN:
-                    yield self.give_up(state, identity.call, CallOn.DEADLINE)._replace(
-                        budget="call_deadlines"
-                    )
-                    yield self.give_up(state, identity.call, CallOn.CANCEL)._replace(budget="cancels")
-        yield self.listen(state)._replace(budget="listeners")
+                    for event, budget in GIVEN_UP:
+                        if self._may(budget):
+                            yield self.give_up(state, identity.call, event)._replace(budget=budget)
+        if self._may("listeners"):
+            yield self.listen(state)._replace(budget="listeners")
 
     def to_make(self, state: ExecutorState) -> int | None:
         """The rank whose process is to be made next, or None."""

@@ -41,17 +41,24 @@ def judged(
     wrong = _unheard(before, happened)
     settled: set[int] = set()
     moved: set[tuple[object, ...]] = set()
+    told: set[tuple[object, ...]] = set()
     for call, step in happened:
-        if step.dest is not step.source:
-            about = (call, step.cluster, step.machine, step.slot, step.event)
+        cluster, machine, slot, event, source, dest, _ = step
+        if dest is not source:
+            about = (call, cluster, machine, slot, event)
             if about in moved:
                 wrong |= Offence.AGAIN
             moved.add(about)
-            if step.dest is RankStart.READY and step.event is not RankStartOn.READY:
+            if dest is RankStart.READY and event is not RankStartOn.READY:
                 wrong |= Offence.UNSAID
             if message is not None:
                 wrong |= _taken(step, call, message, own)
-            wrong |= _told(before, after, happened, call, step, timed)
+            what = (call, cluster, machine, event)
+            if (
+                what not in told
+            ):  # what one member is told is told to all of them, and is so for all or for none
+                told.add(what)
+                wrong |= _told(before, after, happened, call, step, timed)
             if step.machine == "stop":
                 wrong |= _forward(step, after)
         if FuturesDo.RESOLVE in step.effects:

@@ -20,11 +20,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from ...protocol.executor import ExecutorState
-from ...protocol.futures import Call, CallOn, FuturesDo, ReplyOn, ServeOn
+from ...protocol.futures import Call, FuturesDo, ReplyOn, ServeOn
 from ...protocol.life import Life
 from ...protocol.shutdown import Leave, RankStop, Stop, StopDo
 from . import channel
-from .executor import ENDED, Act
+from .executor import ENDED, GIVEN_UP, Act
 from .parts import Parts, node
 from .rank import Rank, RankMove, RankRules
 from .words import Line, Node, Status, did, rank_name
@@ -48,7 +48,7 @@ class Late(Parts):
             yield rules.fault(state)._replace(budget="faults")
         for identity, call in state.calls:
             if call[0] in _SETTLED:
-                for event, budget in ((CallOn.DEADLINE, "call_deadlines"), (CallOn.CANCEL, "cancels")):
+                for event, budget in GIVEN_UP:
                     yield rules.give_up(state, identity.call, event)._replace(budget=budget)
 
     def _learns(self, state: ExecutorState, rank: Rank, drainer: int | None) -> Iterator[Act]:

@@ -42,6 +42,8 @@ class Next(NamedTuple):
     """A reading that commutes with everything else that can happen (see theory, 6)."""
 
 
+Afforded = tuple[str, Next]
+"""An action and the budget that it costs."""
 Moves = list[tuple[Did, Node[Rank], tuple[ghost.Op, ...]]]
 
 
@@ -62,7 +64,7 @@ class Parts:
             raise ValueError("with stale messages a reading is never quiet: eager would miss runs")
         self.eager = eager
         self.deadline_is_certain = deadline_is_certain
-        self.executor_rules = ExecutorRules(executor, ranks)
+        self.executor_rules = ExecutorRules(executor, ranks, budgets)
         self.rank_rules = RankRules(worker)
         self.thread_rules = ThreadRules(executor, self.executor_rules, ahead)
         self.executors: dict[ExecutorState, Node[ExecutorState]] = {}
@@ -70,6 +72,9 @@ class Parts:
         self.ghosts: dict[Ghost, Node[Ghost]] = {}
         self.threads: dict[Threads, Node[Threads]] = {}
         self._stale = _stale_messages(ranks) if budgets.stale else ()
+        # What follows whatever budgets are left, by what it follows from.
+        self._owned: dict[ExecutorState, list[Afforded]] = {}
+        self._learned: dict[tuple[Node[ExecutorState], Node[Rank], int | None], list[Afforded]] = {}
 
     def hot(self, ghosts: Node[Ghost]) -> tuple[int, bool, bool, bool]:
         """Which budgets are left (as bits), whether the executor was killed, the alarm is armed, calls are accepted."""
@@ -104,14 +109,15 @@ class Parts:
         return moves
 
     def own(self, state: ExecutorState, mask: int) -> list[Next]:
-        found = []
-        for act in self._owns(state):
-            if self.deadline_is_certain and act.budget == "start_deadlines":
-                label = did("executor", act.label.action, act.label.steps, act.label.sends)
-                act = act._replace(label=label)
-            if affords(mask, act.budget):
-                found.append(self.next(act))
-        return found
+        known = self._owned.get(state)
+        if known is None:
+            known = self._owned[state] = []
+            for act in self._owns(state):
+                if self.deadline_is_certain and act.budget == "start_deadlines":
+                    label = did("executor", act.label.action, act.label.steps, act.label.sends)
+                    act = act._replace(label=label)
+                known.append((act.budget, self.next(act)))
+        return [act for budget, act in known if affords(mask, budget)]
 
     def _owns(self, state: ExecutorState) -> Iterator[Act]:
         yield from self.executor_rules.own(state)
@@ -131,19 +137,20 @@ class Parts:
     def learnt(
         self, executor: Node[ExecutorState], rank: Node[Rank], mask: int, drainer: int | None
     ) -> list[Next]:
-        found = []
-        for act in self._learns(executor.value, rank.value, drainer):
-            if affords(mask, act.budget):
+        known = self._learned.get((executor, rank, drainer))
+        if known is None:
+            known = self._learned[executor, rank, drainer] = []
+            for act in self._learns(executor.value, rank.value, drainer):
                 mine = [op for number, op in act.ranks if number == rank.value.number]
                 others = tuple(op for op in act.ranks if op[0] != rank.value.number)
                 after = rank
                 for op in mine:
                     after = self.done_to(after, op)
                 quiet = self.eager and not others and _is_quiet(act)
-                found.append(
-                    self.next(act)._replace(rank=after if mine else None, others=others, quiet=quiet)
-                )
-        return sorted(found, key=lambda act: not act.quiet)
+                learnt = self.next(act)._replace(rank=after if mine else None, others=others, quiet=quiet)
+                known.append((act.budget, learnt))
+            known.sort(key=lambda pair: not pair[1].quiet)
+        return [act for budget, act in known if affords(mask, budget)]
 
     def _learns(self, state: ExecutorState, rank: Rank, drainer: int | None) -> Iterator[Act]:
         """What the executor can learn from a rank as it is."""

@@ -15,9 +15,10 @@ Theory of operation:
 from __future__ import annotations
 
 from enum import Enum, IntFlag, auto
+from functools import cache
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from ...protocol.core import Event, Identity, Step
+from ...protocol.core import Event, Identity, State, Step
 from ..explore import Label
 
 EPOCH = 1
@@ -61,15 +62,16 @@ def did(
     fair: bool = True,
 ) -> Did:
     """Make a label; its note says where the action brought each machine."""
-    moved = [f"{step.machine}{_slot(step)} {step.dest}" for _, step in steps if step.dest is not step.source]
+    moved = [_moved(step.machine, step.slot, step.dest) for _, step in steps if step.dest is not step.source]
     label = Did(process if actor is None else actor, action, sends, ", ".join(moved), fair)
     label.process = process
     label.steps = steps
     return label
 
 
-def _slot(step: Step) -> str:
-    return f"[{step.slot}]" if step.slot >= 0 else ""
+@cache  # few are distinct, and this is said of every action
+def _moved(machine: str, slot: int, dest: State) -> str:
+    return f"{machine}{'' if slot < 0 else f'[{slot}]'} {dest}"
 
 
 class Node(Generic[T]):

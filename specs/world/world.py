@@ -37,6 +37,7 @@ from .ghost import Ghost
 from .parts import Moves, Next, Parts, budget_bit, node
 from .rank import Rank
 from .state import Now, in_words
+from .symmetry import Symmetry
 from .words import Budgets, Did, did
 
 _FAR = 200  # steps a rank within which a run without faults comes to where a model begins
@@ -54,7 +55,8 @@ class World:
 
     `calls` says how many calls each thread makes, and `ahead` how many of them it submits before it waits. The model
     starts at the first state of a faultless run that satisfies `begin`, and goes no further than one that satisfies
-    `until`. `parts` is the glue: who reads what, and when; known-bad variants put their own.
+    `until`. `parts` is the glue: who reads what, and when; known-bad variants put their own. If `symmetric`, it has a
+    canonical form (see symmetry.py), and may be searched modulo the order of its ranks. Raises ValueError if it cannot.
     """
 
     def __init__(
@@ -72,13 +74,20 @@ class World:
         begin: Callable[[Now], bool] | None = None,
         until: Callable[[Now], bool] | None = None,
         parts: type[Parts] = Parts,
+        symmetric: bool = False,
     ) -> None:
+        if symmetric and (calls or budgets.stale or budgets.listeners or until is None):
+            raise ValueError(f"{name}: calls, stale words and survivors tell its ranks apart")
         self.name = name
         self.size = ranks
+        self._all = list(range(ranks))
         self.budgets = budgets
         self.calls = calls
         self._parts = parts(ranks, budgets, ahead, eager, deadline_is_certain, executor, worker)
         self._begin, self._until = begin, until
+        if symmetric:
+            self.canonical = Symmetry(self._parts)
+            self.distinct_actions = self._distinct_actions
 
     @property
     def parts(self) -> Parts:
@@ -118,8 +127,15 @@ class World:
         """Everything that can happen next; nothing, where the model ends."""
         return [] if self._until is not None and self._until(now) else self.following(now)
 
-    def following(self, now: Now) -> list[tuple[Did, Now]]:
-        """Everything that can happen next. The hot loop: look-ups only, wherever a part has been met before."""
+    def _distinct_actions(self, now: Now) -> list[tuple[Did, Now]]:
+        if self._until is not None and self._until(now):
+            return []
+        return self.following(now, self.canonical.distinct(now))
+
+    def following(self, now: Now, among: list[int] | None = None) -> list[tuple[Did, Now]]:
+        """Everything that can happen next, in any rank or `among` some. The hot loop: look-ups only, wherever a part
+        has been met before.
+        """
         executor, threads, ghosts, ranks = now
         mask, gone, alarm, up = self._parts.hot(ghosts)
         acts: list[Next] | None
@@ -127,8 +143,11 @@ class World:
         if drainer == -1:
             drainer = threads.memo["drainer"] = threads.value.drainer
         learnt = []
+        if among is None:
+            among = self._all
         if not gone:
-            for number, rank in enumerate(ranks):
+            for number in among:
+                rank = ranks[number]
                 key = (rank, mask, drainer)
                 acts = executor.memo.get(key)
                 if acts is None:
@@ -138,7 +157,8 @@ class World:
                     return [(acts[0].label, _new(Now, (acts[0].executor, threads, ghosts, changed)))]
                 learnt.append(acts)
         found: list[tuple[Did, Now]] = []
-        for number, rank in enumerate(ranks):
+        for number in among:
+            rank = ranks[number]
             moves: Moves | None = rank.memo.get(mask)
             if moves is None:
                 moves = self._parts.rank_moves(rank, mask)
@@ -151,7 +171,7 @@ class World:
                 found.append((label, _new(Now, (executor, threads, after, changed))))
         if gone:
             return found
-        for number, acts in enumerate(learnt):
+        for number, acts in zip(among, learnt, strict=True):
             for act in acts:
                 if act.others or act.wakes:
                     found.append((act.label, self._parts.acted(now, act, number)))

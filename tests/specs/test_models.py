@@ -6,13 +6,14 @@ import dataclasses
 
 import pytest
 
-from procession.specs.explore import Kind, Verdict, check
+from procession.specs.explore import Kind, Verdict, check, gate
 from procession.specs.explore.search import search
 from procession.specs.models import MODELS, Model
 from procession.specs.summary import summary
 from procession.specs.world import Budgets
 
 SIZES = {
+    "handshake": (2097, 3986),
     "ready": (16943, 50798),
     "stale": (12851, 142207),
     "queues": (2926, 9851),
@@ -31,7 +32,7 @@ SIZES = {
 @pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
 def test_every_property_holds(model: Model) -> None:
     world = model.world()
-    report = check(world, model.properties(world))
+    report = check(world, model.properties(world), symmetry=model.symmetric)
     assert [str(outcome) for outcome in report.outcomes if outcome.verdict is not Verdict.HOLDS] == []
     assert (report.states, report.transitions) == SIZES[model.name]
 
@@ -62,6 +63,27 @@ def test_eager_reading_changes_no_verdict(model: Model) -> None:
     assert (
         sizes[True] < sizes[False] or model.name == "shutdown"
     )  # which begins when everything has been read
+
+
+@pytest.mark.parametrize(("ranks", "crashes"), [(1, 1), (2, 0), (2, 2), (3, 1)])
+def test_ranks_may_change_places_in_the_handshake(ranks: int, crashes: int) -> None:
+    world = MODELS["handshake"].world(ranks, crashes)
+    judged = gate(world, MODELS["handshake"].properties(world))
+    assert judged.verdict is Verdict.HOLDS, judged.reason
+
+
+def test_the_handshake_of_six_ranks_of_which_two_may_crash() -> None:
+    model = MODELS["handshake"]
+    world = model.world(6, 2)
+    report = check(world, model.properties(world), symmetry=True)
+    assert report.verdict is Verdict.HOLDS
+    assert [explored.how for explored in report.explored] == ["search modulo symmetry"]
+    assert report.states == 24_313
+
+
+def test_ranks_that_something_tells_apart_may_not_change_places() -> None:
+    with pytest.raises(ValueError, match="tell its ranks apart"):
+        dataclasses.replace(MODELS["futures"], symmetric=True).world()
 
 
 def test_a_start_of_three_ranks() -> None:

@@ -23,6 +23,11 @@ def is_up(w: W) -> bool:
     return w.x_start is Start.UP
 
 
+def is_decided(w: W) -> bool:
+    """The start is up, or has failed."""
+    return w.x_start is not Start.STARTING
+
+
 def is_over(w: W) -> bool:
     """The executor serves no more and every caller has come back."""
     return w.x_life is not Life.SERVING and not anybody_waits(w)

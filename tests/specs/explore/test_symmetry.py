@@ -6,6 +6,8 @@ import pytest
 
 from procession.specs.explore import (
     Graph,
+    Kind,
+    Label,
     LiftError,
     Limits,
     ModelError,
@@ -119,16 +121,43 @@ def test_verdicts_on_states_come_from_the_reduced_search_with_real_runs() -> Non
 
 def test_properties_of_paths_are_judged_on_the_full_graph() -> None:
     model = Handshake(3, 1)
-    asked = [*properties(1), recoverable("ends", "", lambda s: s[0] >= UP)]
+    passes: Property[State] = eventually(
+        "passes a rank", "", lambda s: s[0] < UP and s[1] > 0
+    )  # and is gone again at the end
+    asked = [*properties(1), recoverable("ends", "", lambda s: s[0] >= UP), passes]
     report = check(model, asked, symmetry=True)
     assert [e.how for e in report.explored] == ["search modulo symmetry", "search"]
     hows = {o.name: o.explored.how for o in report.outcomes}
-    assert {n for n, how in hows.items() if how == "search"} == {"decides", "reaps", "ends"}
-    assert report.verdict is Verdict.HOLDS
+    assert {n for n, how in hows.items() if how == "search"} == {"ends", "passes a rank"}
+    assert [o.verdict for o in report.outcomes] == [o.verdict for o in check(model, asked).outcomes]
     # Each search has the limits to itself, and an incomplete full one establishes nothing about paths.
     limited = check(Handshake(4, 1), asked, Limits(states=700), symmetry=True)
     assert limited["no deadlock"].verdict is Verdict.HOLDS
-    assert limited["decides"].verdict is Verdict.NOT_ESTABLISHED
+    assert limited["ends"].verdict is Verdict.NOT_ESTABLISHED
+
+
+def test_a_goal_that_every_resting_place_keeps_is_judged_on_the_reduced_graph() -> None:
+    report = check(Handshake(3, 1), properties(1), symmetry=True)
+    assert [e.how for e in report.explored] == ["search modulo symmetry"]
+    assert {o.kind for o in report.outcomes} >= {Kind.EVENTUALLY, Kind.LEADS_TO}
+    blind = check(Handshake(3, 1, blind=True), properties(1), symmetry=True)
+    assert [e.how for e in blind.explored] == ["search modulo symmetry", "search"]
+    assert blind["decides"].verdict is Verdict.VIOLATED
+    assert blind["decides"].counterexample is not None
+
+
+def test_the_gate_catches_a_form_that_loses_every_cycle() -> None:
+    class Unwound(Graph):
+        def canonical(self, state: int) -> int:
+            return {2: 1}.get(state, state)
+
+        def distinct_actions(self, state: int) -> list[tuple[Label, int]]:
+            return [one for one in self.actions(state) if one[0].action != "turn"]
+
+    model = Unwound({0: [("start", 1)], 1: [("turn", 2), ("leave", 9)], 2: [("turn", 1), ("leave", 9)]})
+    judged = gate(model)
+    assert judged.verdict is Verdict.VIOLATED
+    assert "lost every cycle" in judged.reason
 
 
 class Twins(Graph):
