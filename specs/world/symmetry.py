@@ -4,7 +4,7 @@ Theory of operation:
 
 1. A rank's *share* of a state is its own part without its number, and its slot in each of the executor's clusters. Two
    states whose shares differ only in their order are the same to every property that names no rank; the canonical one
-   has its shares sorted.
+   has its shares sorted, by the executor's slots first: so few of the executor's states are ever met.
 2. Processes are made in the order of ranks, so those that do not exist yet come last: a rank's place among them stays.
 3. What names a rank elsewhere keeps the ranks apart: calls (a thread waits for rank 1), survivors (a bit a rank),
    stale words. Such worlds are refused.
@@ -16,15 +16,17 @@ from itertools import count
 from operator import add
 from typing import Any
 
+from ...protocol.core import State
 from ...protocol.core.cluster import ClusterState
 from ...protocol.executor import ExecutorState
+from ...protocol.shutdown import RankStop
 from .parts import Parts, node
 from .rank import Rank
 from .state import Now
-from .words import Message, Node, Status
+from .words import Message, Node
 
 _CHANNELS = ("control", "calls", "joins", "replies", "joined")
-_CLUSTERS = ("start", "broadcast", "replies", "stop")
+_CLUSTERS = ("start", "broadcast", "replies", "stop")  # the last says whether there is a process
 _SLOTS = 1 << 24  # more than there are distinct shares, so that a sum stands for a pair
 _LAST = 1 << 60
 
@@ -61,14 +63,16 @@ class Symmetry:
         return list(map(add, [own.memo.get("share") or self._of_rank(own) for own in ranks], slots))
 
     def _of_rank(self, part: Node[Rank]) -> int:
-        absent = part.value.status is Status.ABSENT
-        share = part.memo["share"] = _LAST if absent else self._number(_as(part.value, 0)) * _SLOTS
+        share = part.memo["share"] = self._number(_as(part.value, 0))
         return share
 
     def _of_executor(self, part: Node[ExecutorState]) -> tuple[int, ...]:
-        clusters = (getattr(part.value, name)[1:] for name in _CLUSTERS)
-        slots = part.memo["slots"] = tuple(map(self._number, zip(*clusters, strict=True)))
-        return slots
+        slots = zip(*(getattr(part.value, name)[1:] for name in _CLUSTERS), strict=True)
+        keys = part.memo["slots"] = tuple(map(self._of_slot, slots))
+        return keys
+
+    def _of_slot(self, slot: tuple[State, ...]) -> int:
+        return _LAST if slot[-1] is RankStop.ABSENT else self._number(slot) * _SLOTS
 
     def _number(self, share: object) -> int:
         known = self._shares.get(share)
