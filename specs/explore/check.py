@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
+from functools import cached_property
 from time import perf_counter
 from typing import Generic, TypeVar
 
@@ -147,9 +148,14 @@ class _Check(Generic[S]):
             space.truncated,
         )
 
+    @cached_property
+    def comes_to_rest(self) -> bool:
+        """Whether every run must."""
+        return is_acyclic(self.space)
+
     def ends_well(self, prop: Property[S]) -> bool:
         """Whether every run must come to rest, and wherever one may rest, the goal of `prop` is true."""
-        return is_acyclic(self.space) and find_rest_without(self.space, prop.predicate) is None
+        return self.comes_to_rest and find_rest_without(self.space, prop.predicate) is None
 
     def judge(self, prop: Property[S]) -> Outcome:
         began = perf_counter()
