@@ -54,8 +54,19 @@ $(READY): pyproject.toml constraints.txt
 run: $(READY)
 	@$(BIN)/procession run $(if $(value PROMPT),--prompt $(QUOTED_PROMPT)) $(ARGS)
 
+# Two runs side by side, for two cores: what starts processes, and what only searches, which is shown when it is over.
+# With ARGS it is one run.
+SEARCHES := tests/specs tests/protocol
 test: $(READY)
+ifneq ($(strip $(value ARGS)),)
 	@$(BIN)/python -m pytest $(ARGS)
+else
+	@log=$$(mktemp); $(BIN)/python -m pytest $(SEARCHES) >"$$log" 2>&1 & searches=$$!; \
+	trap 'kill $$searches; rm -f "$$log"' EXIT; \
+	status=0; $(BIN)/python -m pytest $(SEARCHES:%=--ignore=%) || status=$$?; \
+	wait $$searches || status=$$?; \
+	trap 'rm -f "$$log"' EXIT; cat "$$log"; exit $$status
+endif
 
 check: $(READY)
 	$(BIN)/ruff check .

@@ -35,7 +35,7 @@ class Sandbox:
         self.log.touch()
         self.bin = folder / "bin"
         self.bin.mkdir()
-        for tool in ("basename", "cp", "mkdir", "touch", "sed"):
+        for tool in ("basename", "cat", "cp", "mkdir", "mktemp", "rm", "sed", "touch"):
             found = shutil.which(tool)
             assert found is not None
             (self.bin / tool).symlink_to(found)
@@ -126,6 +126,29 @@ def test_a_set_up_that_failed_is_taken_up_again(sandbox: Sandbox) -> None:
     shutil.copy2(sandbox.bin / "python3.11", sandbox.folder / ".venv/bin/python")
     assert sandbox.make("setup").returncode == 0
     assert (sandbox.folder / ".venv" / ".ready").exists()
+
+
+def test_the_tests_run_side_by_side_unless_told_otherwise(sandbox: Sandbox) -> None:
+    sandbox.stand_in("python3.11", GOOD)
+    assert sandbox.make("setup").returncode == 0
+    sandbox.calls()
+    assert sandbox.make("test").returncode == 0
+    together = {"python|-m|pytest|tests/specs|tests/protocol|"}
+    together |= {"python|-m|pytest|--ignore=tests/specs|--ignore=tests/protocol|"}
+    assert {call for call in sandbox.calls() if "|pytest|" in call} == together
+    assert sandbox.make("test", "ARGS=-k queue").returncode == 0
+    assert [call for call in sandbox.calls() if "|pytest|" in call] == ["python|-m|pytest|-k|queue|"]
+
+
+@pytest.mark.parametrize("failing", ["pytest --ignore=tests/specs", "pytest tests/specs"])
+def test_a_failure_on_either_side_is_a_failure(sandbox: Sandbox, failing: str) -> None:
+    sandbox.stand_in("python3.11", GOOD)
+    assert sandbox.make("setup").returncode == 0
+    side = f"""if [ "$2 $3" = "{failing}" ]; then echo "this side failed"; exit 1; fi\n"""
+    (sandbox.folder / ".venv/bin/python").write_text(GOOD + side)
+    done = sandbox.make("test")
+    assert done.returncode != 0
+    assert "this side failed" in done.stdout
 
 
 @pytest.mark.parametrize("by", ["argument", "environment"])
