@@ -189,6 +189,8 @@ def command(
         found = {
             "verdict": str(verdict),
             "exit_code": verdict.exit_code,
+            "workers": workers,
+            "crashes": crashes,
             "reports": [r.to_json() for r in reports],
         }
         click.echo(json.dumps(found, indent=2, ensure_ascii=False))

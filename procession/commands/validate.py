@@ -3,6 +3,7 @@
 Theory of operation. The trace of `procession run --trace FILE`, or of any executor with a recorder, is replayed on the
 composed model, line by line. A refusal says how far the trace could be followed, what the line says, and what would
 have been allowed there, on stdout like the acceptance: both are answers. What is no file is an error, on stderr.
+The JSON of `procession check` is taken, too: its counterexamples are replayed on the models they name.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from pathlib import Path
 import click
 
 from ..exits import Exit
+from ..replays import read
 
 
 def read_lines(path: Path) -> list[str]:
@@ -33,12 +35,21 @@ def read_lines(path: Path) -> list[str]:
 @click.argument("trace", type=click.Path(path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="One JSON object instead of text.")
 def command(trace: Path, as_json: bool) -> Exit:
-    """Validate TRACE, a recorded run (NDJSON), against the model.
+    """Validate TRACE, a recorded run (NDJSON), against the model; or the
+    counterexamples in what `procession check --json` printed.
 
     Exits with 0 when it is accepted, 2 when it is refused.
     """
     from ..specs.trace import validate
 
-    verdict = validate(read_lines(trace))
+    lines = read_lines(trace)
+    replays = read(lines)
+    if replays is not None:
+        if as_json:
+            click.echo(json.dumps([one.to_json() for one in replays], indent=2, ensure_ascii=False))
+        else:
+            click.echo("\n".join(map(str, replays)))
+        return Exit.VIOLATED if any(one.refused for one in replays) else Exit.OK
+    verdict = validate(lines)
     click.echo(json.dumps(verdict.to_json(), indent=2, ensure_ascii=False) if as_json else str(verdict))
     return Exit.OK if verdict.accepted else Exit.VIOLATED

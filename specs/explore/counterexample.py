@@ -4,7 +4,7 @@ Theory of operation
 -------------------
 A counterexample, or the witness of a `sometimes`, is plain data: names, labels, action indices and states in words.
 It holds no state objects, so that it can be stored beside a test or a bug report and read without the model. Given the
-model, `replay` walks it again and compares every label, and so finds out at once when the model has moved on.
+model, `replay` walks it again and compares every label and state, and so finds out at once when the model has moved on.
 
 How a run ends is one of three: it just ends (safety, or a deadlock); it *rests*, repeating its last state for ever
 (`cycle` is empty); or it repeats the steps of `cycle` for ever.
@@ -136,8 +136,8 @@ class Counterexample:
 def replay(model: Model[S], run: Counterexample) -> Path[S]:
     """Walk a stored run through the model, round its cycle once.
 
-    Raises ReplayError if the model does not allow it, gives other labels, does not close the cycle, or if what repeats
-    for ever is not weakly fair.
+    Raises ReplayError if the model does not allow it, gives other labels or other states, does not close the cycle, or
+    if what repeats for ever is not weakly fair.
     """
     path = walk(model, [step.index for step in run.steps], run.start)
     for number, (stored, found) in enumerate(zip(run.steps, path.steps, strict=True), start=1):
@@ -145,6 +145,11 @@ def replay(model: Model[S], run: Counterexample) -> Path[S]:
             raise ReplayError(
                 f"step {number} was ({stored.label.actor} {_in_words(stored.label)}), but {model.name} now has "
                 f"({found.label.actor} {_in_words(found.label)}) at that place"
+            )
+    for number, (stored_state, state) in enumerate(zip(run.states, path.states, strict=False)):
+        if stored_state != model.describe(state):
+            raise ReplayError(
+                f"after step {number} it was ({stored_state}), but {model.name} is now in ({model.describe(state)})"
             )
     if path.states[len(run.stem)] != path.last:
         raise ReplayError(f"the cycle does not close: it ends in ({model.describe(path.last)})")

@@ -64,6 +64,51 @@ def test_check_of_a_broken_table_shows_the_run(capsys: Output, monkeypatch: pyte
     assert "```mermaid\nsequenceDiagram" in out
 
 
+def test_a_counterexample_is_replayed_where_it_was_found_and_refused_once_it_is_mended(
+    capsys: Output, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    import dataclasses
+
+    right = models.MODELS["ahead"]
+    monkeypatch.setitem(models.MODELS, "ahead", dataclasses.replace(models.AHEAD, executor=SWAPPED_EXECUTOR))
+    arguments = ["ahead", "--max-states", "20000", "--workers", "2", "--json"]
+    assert main(["check", *arguments]) == Exit.VIOLATED
+    file = tmp_path / "report.json"
+    file.write_text(capsys.readouterr().out)
+    assert main(["validate", str(file)]) == Exit.OK
+    assert "a result is every rank's: accepted: the model has this run of" in capsys.readouterr().out
+    monkeypatch.setitem(models.MODELS, "ahead", right)
+    assert main(["validate", str(file), "--json"]) == Exit.VIOLATED
+    replays = json.loads(capsys.readouterr().out)
+    assert {one["verdict"] for one in replays} == {"refused"}
+    assert "step" in replays[0]["reason"]
+
+
+def test_the_runs_of_variants_are_replayed(capsys: Output, tmp_path: Path) -> None:
+    assert main(["check", "--variant", "vllm-0.11.2", "--json"]) == Exit.VIOLATED
+    file = tmp_path / "variants.json"
+    file.write_text(capsys.readouterr().out)
+    assert main(["validate", str(file)]) == Exit.OK
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) > 5
+    assert all(": accepted: " in line for line in lines)
+
+
+def test_a_report_with_nothing_to_replay(capsys: Output, tmp_path: Path) -> None:
+    file = tmp_path / "report.json"
+    assert main(["check", "queues", "--workers", "1", "--json"]) == Exit.OK
+    file.write_text(capsys.readouterr().out)
+    assert main(["validate", str(file)]) == Exit.ERROR
+    assert "without a counterexample" in capsys.readouterr().err
+    damaged = {"variant": "no-start-deadline", "counterexample": {"format": "procession.counterexample/1"}}
+    file.write_text(json.dumps([damaged]))
+    assert main(["validate", str(file)]) == Exit.ERROR
+    assert "cannot be read" in capsys.readouterr().err
+    file.write_text(json.dumps({"reports": [{"model": "queues"}]}))
+    assert main(["validate", str(file)]) == Exit.ERROR
+    assert "damaged (KeyError: 'properties')" in capsys.readouterr().err
+
+
 def test_check_lists_its_models(capsys: Output) -> None:
     assert main(["check", "--list"]) == Exit.OK
     out = capsys.readouterr().out
