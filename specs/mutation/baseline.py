@@ -9,17 +9,24 @@ Theory of operation:
    questions stand for all states of the stage.
 3. A broken protocol that answers every one of them alike makes the very same graph: it need not be searched to be known
    to survive. The order in which several ranks are reached, or several things noted, in one action is no difference.
-4. A defect that is known to change certain rows is asked only where a step of those rows was taken.
-5. A property that does not hold here says nothing about a defect, and is not asked.
+4. A defect that is known to change certain rows is asked only where a step of those rows was taken. That needs every
+   step to be told. What met an illegal event tells none, so where that can happen all is asked; an answer that nobody
+   took tells none either, so these questions are always asked.
+5. To answer alike is less than to be equivalent: a model looks at what effects do, not at every effect. `Alike.STEPS`
+   says that the very same steps were taken too, each with the same effects in the same order.
+6. A property that does not hold here says nothing about a defect, and is not asked.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from enum import Enum
 from functools import cache
 from typing import Any, NamedTuple
 
+from ...protocol.core import Step
 from ...protocol.executor import ExecutorProtocol
 from ...protocol.shutdown import StopDo
 from ...protocol.worker import WorkerProtocol
@@ -55,8 +62,35 @@ STAGES = (
     _at_two("ahead: a crash", AHEAD, crashes=1),
     _at_two("futures: one gives up", FUTURES, give_ups=1),
     _at_two("life: a crash, a stop", LIFE, crashes=1, stops=1),
+    Stage(
+        "settled: twice",  # two ranks: the call stays in the books while the second owes its answer
+        replace(
+            SETTLED, ranks=2, calls=(1,), ahead=1, budgets=Budgets(raises=1, cancels=2, call_deadlines=2)
+        ),
+    ),
+    Stage(
+        "settled: a crash, a failure",
+        replace(SETTLED, ranks=2, calls=(1,), ahead=1, budgets=Budgets(raises=1, crashes=1)),
+    ),
     _at_two("shutdown: late", SHUTDOWN, stops=1, stubborn=1, wedged=1, freezes=1),
 )
+
+
+class Alike(Enum):
+    """How much the answers of broken protocols are like those of the shipped ones. The order is from less to more."""
+
+    NOT = 0
+    """Some answer is another."""
+    ANSWERS = 1
+    """Every answer is the same, by steps that differ."""
+    STEPS = 2
+    """Every answer is the same, by the same steps; at most their order within one action differs."""
+    ALL = 3
+    """Every answer is the same, by the same steps in the same order."""
+
+
+_Steps = tuple[tuple[tuple[int, Step], ...], ...]
+"""Per action that is possible, its steps and the calls that they belong to."""
 
 
 class _Question(NamedTuple):
@@ -65,6 +99,7 @@ class _Question(NamedTuple):
     ask: Any
     about: tuple[Any, ...]
     answer: Any
+    steps: _Steps
     takes: frozenset[Key]
 
 
@@ -78,17 +113,44 @@ class Baseline:
     """The properties that hold."""
     questions: tuple[_Question, ...]
     by_key: dict[Key, tuple[_Question, ...]]
+    silent: tuple[_Question, ...]
+    """What the executor learns of a rank without a step that is told."""
 
-    def differs(self, defect: Defect, executor: ExecutorProtocol, worker: WorkerProtocol) -> bool:
-        """Whether the broken protocols answer anything in another way."""
+    def alike(self, defect: Defect, executor: ExecutorProtocol, worker: WorkerProtocol) -> Alike:
+        """How far the broken protocols answer in the same way."""
         parts = self.stage.world(executor, worker).parts
-        return any(one.ask(parts, *one.about) != one.answer for one in self._concerned(defect))
+        least = Alike.ALL
+        for one in self._concerned(defect):
+            labels: list[Did] = []
+            if one.ask(parts, *one.about, labels=labels) != one.answer:
+                return Alike.NOT
+            if least is not Alike.ANSWERS:
+                least = min(least, _compared(one.steps, _steps(labels)), key=_value)
+        return least
 
     def _concerned(self, defect: Defect) -> Iterable[_Question]:
-        if defect.touches is None or defect.asks:
+        if defect.asks or _LEGAL not in self.holds:
             return self.questions
         found = {id(one): one for key in defect.touches for one in self.by_key.get(key, ())}
-        return found.values()
+        return {**found, **{id(one): one for one in self.silent}}.values()
+
+
+_LEGAL = "no illegal event"
+
+
+def _value(alike: Alike) -> int:
+    return alike.value
+
+
+def _steps(labels: list[Did]) -> _Steps:
+    return tuple(label.steps for label in labels)
+
+
+def _compared(right: _Steps, found: _Steps) -> Alike:
+    if right == found:
+        return Alike.ALL
+    same = all(Counter(one) == Counter(other) for one, other in zip(right, found, strict=True))
+    return Alike.STEPS if same else Alike.ANSWERS
 
 
 @cache
@@ -103,9 +165,9 @@ def baseline(stage: Stage) -> Baseline:
     for question in questions:
         for key in question.takes:
             by_key.setdefault(key, []).append(question)
-    return Baseline(
-        stage, report.states, holds, questions, {key: tuple(found) for key, found in by_key.items()}
-    )
+    kept = {key: tuple(found) for key, found in by_key.items()}
+    silent = tuple(one for one in questions if one.ask is _learnt and not all(one.steps))
+    return Baseline(stage, report.states, holds, questions, kept, silent)
 
 
 # --- questions ------------------------------------------------------------------------------------------------------
@@ -142,7 +204,7 @@ def _question(parts: Parts, ask: Any, *about: Any) -> _Question:
     takes = frozenset(
         (step.machine, step.source.name, step.event.value) for label in labels for _, step in label.steps
     )
-    return _Question(ask, about, answer, takes)
+    return _Question(ask, about, answer, _steps(labels), takes)
 
 
 def _alarm(parts: Parts, _mask: int, state: Any, labels: list[Did] | None = None) -> Any:

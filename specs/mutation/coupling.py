@@ -5,7 +5,11 @@ Theory of operation:
 1. A coupling row is dropped, watches one state less, loses a condition, asks for some where it asked for every one (or
    the other way round), or brings about another event of the same machine. Two neighbouring rows change places.
 2. A fact that several protocols learn is kept from one of them, or told to two of them in the other order.
-3. What the lint of clusters and couplings refuses cannot be made, and `lint` says why.
+3. `takes` are the tables and events of the rows that change. A change that only lets rows act less, or in another
+   order, shows nowhere but where one of them acted. (The first row that acts is taken, again and again: as long as
+   neither of two neighbours acts, it does not matter which is looked at first.) One that lets a row act `more` may show
+   anywhere.
+4. What the lint of clusters and couplings refuses cannot be made, and `lint` says why.
 """
 
 from __future__ import annotations
@@ -21,6 +25,7 @@ from ...protocol.executor import ExecutorProtocol
 from ...protocol.worker import WorkerProtocol
 
 Sides = tuple[ExecutorProtocol, WorkerProtocol]
+Taken = tuple[Table, Event]
 
 
 @dataclass(frozen=True)
@@ -29,6 +34,10 @@ class Change:
 
     where: str
     name: str
+    takes: tuple[Taken, ...]
+    """What the changed rows bring about."""
+    more: bool
+    """Whether a row may act where it did not."""
     make: Callable[[], Sides]
 
     @property
@@ -52,8 +61,8 @@ def changes() -> Iterator[Change]:
     for rows, users in shared.items():
         where = f"coupling of {' and '.join(name for _, name in users)}"
         targets = getattr(executor if users[0][0] == "executor" else worker, users[0][1])
-        for words, changed in _of_rows(rows, partial(_target, targets)):
-            yield Change(where, f"{where}: {words}", _inside(users, changed))
+        for words, takes, more, changed in _of_rows(rows, partial(_target, targets)):
+            yield Change(where, f"{where}: {words}", takes, more, _inside(users, changed))
     for where, side, attribute in (
         ("executor coupling", "executor", "coupling"),
         ("worker coupling", "worker", "coupling"),
@@ -61,8 +70,8 @@ def changes() -> Iterator[Change]:
     ):
         protocol = executor if side == "executor" else worker
         whens: tuple[When, ...] = getattr(protocol, attribute)
-        for words, between in _of_rows(whens, partial(_watched, protocol)):
-            yield Change(where, f"{where}: {words}", _between(side, attribute, between))
+        for words, takes, more, between in _of_rows(whens, partial(_watched, protocol)):
+            yield Change(where, f"{where}: {words}", takes, more, _between(side, attribute, between))
     for side, attribute in (
         ("executor", "rank_made"),
         ("executor", "rank_died"),
@@ -70,9 +79,11 @@ def changes() -> Iterator[Change]:
         ("worker", "at_stop"),
         ("worker", "at_orphaned"),
     ):
-        facts: tuple[Any, ...] = getattr(executor if side == "executor" else worker, attribute)
-        for words, told in _of_list(facts, lambda fact: f"{fact[0]} {fact[-1].value}"):
-            yield Change(attribute, f"{attribute}: {words}", _between(side, attribute, told))
+        knows = executor if side == "executor" else worker
+        facts: tuple[Any, ...] = getattr(knows, attribute)
+        hears = partial(_hears, knows)
+        for words, takes, told in _of_list(facts, lambda fact: f"{fact[0]} {fact[-1].value}", hears):
+            yield Change(attribute, f"{attribute}: {words}", takes, False, _between(side, attribute, told))
 
 
 def _inside(users: list[tuple[str, str]], rows: tuple[Any, ...]) -> Callable[[], Sides]:
@@ -112,43 +123,63 @@ def _watched(protocol: ExecutorProtocol | WorkerProtocol, row: When) -> Table:
     return cluster.aggregate
 
 
-def _of_list(rows: Sequence[Any], text: Callable[[Any], str]) -> Iterator[tuple[str, tuple[Any, ...]]]:
+def _hears(protocol: ExecutorProtocol | WorkerProtocol, fact: tuple[Any, ...]) -> Taken:
+    cluster: Cluster = getattr(protocol, fact[0])
+    table = cluster.aggregate
+    if cluster.member is not None and isinstance(fact[-1], cluster.member.events):
+        table = cluster.member
+    return table, fact[-1]
+
+
+def _of_list(
+    rows: Sequence[Any], text: Callable[[Any], str], taken: Callable[[Any], Taken]
+) -> Iterator[tuple[str, tuple[Taken, ...], tuple[Any, ...]]]:
     kept = tuple(rows)
     for at, row in enumerate(kept):
-        yield f"drop {text(row)}", (*kept[:at], *kept[at + 1 :])
+        yield f"drop {text(row)}", (taken(row),), (*kept[:at], *kept[at + 1 :])
     for at in range(len(kept) - 1):
         one, other = kept[at], kept[at + 1]
-        yield f"{text(other)} before {text(one)}", (*kept[:at], other, one, *kept[at + 2 :])
+        words = f"{text(other)} before {text(one)}"
+        yield words, (taken(one), taken(other)), (*kept[:at], other, one, *kept[at + 2 :])
 
 
-def _of_rows(rows: Sequence[Any], target: Callable[[Any], Table]) -> Iterator[tuple[str, tuple[Any, ...]]]:
+def _of_rows(
+    rows: Sequence[Any], target: Callable[[Any], Table]
+) -> Iterator[tuple[str, tuple[Taken, ...], bool, tuple[Any, ...]]]:
     kept = tuple(rows)
-    yield from _of_list(kept, _text)
+
+    def taken(row: Any) -> Taken:
+        return target(row), row.then
+
+    for words, takes, changed in _of_list(kept, _text, taken):
+        yield words, takes, False, changed
     for at, row in enumerate(kept):
-        for words, changed in _of_row(row, target(row).events):
-            yield f"{_text(row)} {words}", (*kept[:at], changed, *kept[at + 1 :])
+        for words, more, other in _of_row(row, target(row).events):
+            changed = (*kept[:at], other, *kept[at + 1 :])
+            yield f"{_text(row)} {words}", (taken(row),), more, changed
 
 
-def _of_row(row: Any, events: type[Event]) -> Iterator[tuple[str, Any]]:
+def _of_row(row: Any, events: type[Event]) -> Iterator[tuple[str, bool, Any]]:
+    """What is wrong, whether the row may act more than before, and the row."""
     for event in events:
         if event is not row.then:
-            yield f"brings about {event.value}", replace(row, then=event)
+            yield f"brings about {event.value}", True, replace(row, then=event)
     if isinstance(row, Coupled):
         if row.quantity != "each":
             other: Any = "some" if row.quantity == "every" else "every"
-            yield f"asks for {other}", replace(row, quantity=other)
+            yield f"asks for {other}", True, replace(row, quantity=other)
         if len(row.states) > 1:
             for state in sorted(row.states, key=lambda state: state.name):
-                yield f"does not watch {state.name}", replace(row, states=row.states - {state})
+                yield f"does not watch {state.name}", False, replace(row, states=row.states - {state})
         return
     for at, (cluster, states) in enumerate(row.conditions):
         rest = (*row.conditions[:at], *row.conditions[at + 1 :])
         if rest:
-            yield f"does not watch {cluster}", replace(row, conditions=rest)
+            yield f"does not watch {cluster}", True, replace(row, conditions=rest)
         if len(states) > 1:
             for state in sorted(states, key=lambda state: state.name):
                 less = (*row.conditions[:at], (cluster, states - {state}), *row.conditions[at + 1 :])
-                yield f"does not watch {cluster} {state.name}", replace(row, conditions=less)
+                yield f"does not watch {cluster} {state.name}", False, replace(row, conditions=less)
 
 
 def _text(row: Any) -> str:

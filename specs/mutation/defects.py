@@ -4,7 +4,7 @@ Theory of operation:
 
 1. A defect gives the two protocols with one thing wrong in them, or says why they cannot even be made: what lint
    refuses is refused when it is imported, and never runs.
-2. `touches` names the pairs of state and event whose rows differ, so that a model in which none of them is ever taken
+2. `rows` names the pairs of state and event whose rows differ, so that a model in which none of them is ever taken
    need not be asked: it would find exactly what it finds without the defect (see `baseline`).
 3. The list has a fixed order and each name is unique: a process that is told a name finds the same defect.
 """
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache, cached_property, partial
 
 from ...protocol.core import Table
 from ...protocol.executor import ExecutorProtocol
@@ -33,38 +34,60 @@ class Defect:
     where: str
     """The table, or the list of rows or facts, that is changed."""
     name: str
-    lint: tuple[str, ...]
-    """What is refused when it is imported; empty if nothing is."""
-    touches: frozenset[Key] | None
-    """The pairs of state and event whose rows differ; None: not known."""
+    rows: tuple[frozenset[Key], ...]
+    """Per row that differs, the pairs of state and event in which it acts. What a coupling row brings about may be met
+    in any state."""
     asks: bool
-    """Whether it may act where the good row was only looked at: a row that stayed, and now leads elsewhere."""
+    """Whether it may act where the good row was only looked at: a row that stayed, and now leads elsewhere; a coupling
+    row that acts more often."""
     make: Callable[[], Sides]
+    refused: Callable[[], tuple[str, ...]]
+
+    @cached_property  # to lint all takes seconds, and a process tries one
+    def lint(self) -> tuple[str, ...]:
+        """What is refused when it is imported; empty if nothing is."""
+        return self.refused()
+
+    @property
+    def touches(self) -> frozenset[Key]:
+        """Every pair of state and event at which a row differs."""
+        return frozenset().union(*self.rows)
 
 
-def defects() -> list[Defect]:
+@cache
+def defects() -> tuple[Defect, ...]:
     """All of them."""
-    return [*_of_tables(), *_of_coupling()]
+    return (*_of_tables(), *_of_coupling())
+
+
+def _lint(made: Mutant | coupling.Change) -> tuple[str, ...]:
+    return made.lint
 
 
 def _of_tables() -> Iterator[Defect]:
     for name, table in tables().items():
         for mutant in mutants(table):
-            yield Defect(name, mutant.name, mutant.lint, *_differs(table, mutant), mutant.protocols)
+            yield Defect(
+                name, mutant.name, *_differs(table, mutant), mutant.protocols, partial(_lint, mutant)
+            )
 
 
-def _differs(table: Table, mutant: Mutant) -> tuple[frozenset[Key], bool]:
-    keys = set()
+def _differs(table: Table, mutant: Mutant) -> tuple[tuple[frozenset[Key], ...], bool]:
+    keys: list[Key] = []
     asks = False
     changed = mutant.table.alternatives
     for (state, event), rows in table.alternatives.items():
         other = changed.get((state, event))
         if other != rows:
-            keys.add((table.name, state.name, event.value))
+            keys.append((table.name, state.name, event.value))
             asks = asks or (rows[0].dest is state and other is not None and other[0].dest is not state)
-    return frozenset(keys), asks
+    return tuple(frozenset({key}) for key in keys), asks
 
 
 def _of_coupling() -> Iterator[Defect]:
     for change in coupling.changes():
-        yield Defect(change.where, change.name, change.lint, None, asks=True, make=change.make)
+        rows = tuple(
+            frozenset((table.name, state.name, event.value) for state in table.states)
+            for table, event in change.takes
+        )
+        yield Defect(change.where, change.name, rows, change.more, change.make, partial(_lint, change))

@@ -5,9 +5,12 @@ Theory of operation:
 1. Lint first: a table that cannot be imported is convicted by that alone.
 2. Then the stages, the cheap ones first. Where the broken protocols answer every question as the shipped ones do, they
    make the same graph, and nothing is searched (see `baseline`).
-3. Where they do not, some thousand states are searched, and after the last stage everything. A search ends at the first
+3. If that is so in all stages, by the very same steps, and each row that is changed did act somewhere, the defect is
+   *equivalent*: in every reachable state of every stage it does what the shipped rows do. If the row never acted, or
+   the steps differ (an effect that no model looks at), nothing has been shown, and it *survived*.
+4. Where they do not, some thousand states are searched, and after the last stage everything. A search ends at the first
    violation: one kill is enough; one that was found by a search that was cut short is one all the same.
-4. A defect may make a model endless. What is left after `ENOUGH` states without a violation is *undecided*, which is
+5. A defect may make a model endless. What is left after `ENOUGH` states without a violation is *undecided*, which is
    worse than survived: it counts as not killed, and no reason makes up for it.
 """
 
@@ -21,7 +24,7 @@ from time import perf_counter
 from ..explore import Limits, Verdict, check
 from ..explore import Outcome as Judged
 from ..world import NoBeginningError
-from .baseline import STAGES, Stage, baseline
+from .baseline import STAGES, Alike, Stage, baseline
 from .defects import Defect
 
 SOME = 3_000
@@ -33,6 +36,7 @@ class Outcome(Enum):
 
     LINT = "killed by lint"
     PROPERTY = "killed by a property"
+    EQUIVALENT = "equivalent"
     SURVIVED = "survived"
     UNDECIDED = "undecided"
 
@@ -54,7 +58,9 @@ class Fate:
     """Searched in all."""
     seconds: float = 0.0
     asked: tuple[str, ...] = ()
-    """The stages in which it could have shown."""
+    """The stages in which it showed, and was searched for."""
+    shown: str = ""
+    """Of one that is equivalent: how alike it is."""
 
 
 def fate(defect: Defect, stages: Sequence[Stage] = STAGES) -> Fate:
@@ -84,8 +90,11 @@ def fate(defect: Defect, stages: Sequence[Stage] = STAGES) -> Fate:
             left.append(stage)
         return None
 
+    least = Alike.ALL
     for stage in stages:
-        if baseline(stage).differs(defect, executor, worker):
+        alike = baseline(stage).alike(defect, executor, worker)
+        least = min(least, alike, key=lambda one: one.value)
+        if alike is Alike.NOT:
             asked.append(stage.name)
             found = convicted(stage, SOME)
             if found is not None:
@@ -96,9 +105,24 @@ def fate(defect: Defect, stages: Sequence[Stage] = STAGES) -> Fate:
         if found is not None:
             return found
     outcome = Outcome.UNDECIDED if left else Outcome.SURVIVED
+    shown = ""
+    if least in _SHOWN and _acted(defect, stages):
+        outcome, shown = Outcome.EQUIVALENT, _SHOWN[least]
     undecided = left[0].name if left else ""
     seconds = perf_counter() - began
-    return Fate(defect.where, defect.name, outcome, undecided, "", 0, states, seconds, tuple(asked))
+    return Fate(defect.where, defect.name, outcome, undecided, "", 0, states, seconds, tuple(asked), shown)
+
+
+_SHOWN = {
+    Alike.ALL: "the same steps in the same order, in every reachable state",
+    Alike.STEPS: "the same steps and successors in every reachable state; their order within one action differs",
+}
+
+
+def _acted(defect: Defect, stages: Sequence[Stage]) -> bool:
+    """Whether the shipped protocols take each of the rows that are changed, in one stage or another."""
+    taken = frozenset().union(*(baseline(stage).by_key for stage in stages))
+    return all(row & taken for row in defect.rows)
 
 
 def _length(judged: Judged) -> int:
