@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -108,6 +109,7 @@ _stages: tuple[Stage, ...] = STAGES
 def _begin(stages: tuple[Stage, ...]) -> None:
     global _stages
     _stages = stages
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a Ctrl-C is the parent's business, who then ends the pool
 
 
 def _try(name: str) -> Fate:
