@@ -31,7 +31,7 @@ from procession.specs.trace import validate
 from tests.runtime.support import Method, executor, within
 
 RANKS = 2
-BOUND = 2.0  # seconds from a death to its error, on a loaded machine
+BOUND = 5.0  # seconds from a death to its error, on a loaded machine
 FAST = ShutdownPolicy(grace=0.2, term=0.1, kill=2.0)
 
 slowest: list[tuple[float, str]] = []
@@ -149,16 +149,16 @@ def stop_at(process: str, machine: str, event: str, path: Path) -> None:
     recorder = Recorder()
     pause = SignalAt(process, machine, event, signal.SIGSTOP)
     # The whole start is bounded where the rank stops in it; twenty others start on this machine at the same time.
-    start = 2.0 if machine in STARTING else 20.0
+    start = 6.0 if machine in STARTING else 20.0
     options: dict[str, Any] = {"pause": pause, "shutdown": FAST, "start_timeout": start, "timeout": 1.5}
     if event in STOPPING:
-        with within(5):
+        with within(10):
             ready = run(recorder, path, **options)
         assert not ready.is_failed
         assert ready.exits[int(process[5:])] == -signal.SIGKILL
         assert ready.survivors == []
         return
-    with within(5), pytest.raises((StartError, CallTimeoutError), match=process):
+    with within(10), pytest.raises((StartError, CallTimeoutError), match=process):
         run(recorder, path, **options)
 
 

@@ -78,11 +78,11 @@ def test_a_worker_that_ignores_sigterm_is_killed(method: str) -> None:
 
 
 def test_the_policy_is_what_bounds_the_end() -> None:
-    ready = executor(Stubborn, shutdown=ShutdownPolicy(grace=0.5, term=0.5, kill=1))
+    ready = executor(Stubborn, shutdown=ShutdownPolicy(grace=0.5, term=0.5, kill=10))
     occupied(ready, "hang", rank=0)
     began = time.monotonic()
     ready.shutdown()
-    assert 1.0 <= time.monotonic() - began < 2.0
+    assert 1.0 <= time.monotonic() - began < 5.0
 
 
 def test_no_time_at_all() -> None:
