@@ -70,11 +70,12 @@ class Pending:
 
     def answer(self) -> Any:
         """What the caller gets, or raises; once, and not under a lock: an aggregator is foreign code."""
-        values, self._values = self._values, []
         error = self._error
         if error is not None:
+            self._values = []  # whoever keeps the exception keeps this frame, and what its names stand for
             # One cause may fail many calls, and each waiter raises an object of its own.
             raise error.fresh() if isinstance(error, ExecutorError) else error
+        values, self._values = self._values, []
         if self.aggregate is not None:
             return self.aggregate(values)
         return values if self._reply_rank is None else values[self._reply_rank]

@@ -891,6 +891,17 @@ class _Interrupts:
         signal.signal(signal.SIGINT, self._before)
 
 
+def test_an_exception_that_is_kept_keeps_no_answers_memory() -> None:
+    """Its traceback keeps frames, and what their names stand for: the answers of the ranks that did answer, once."""
+    ready = executor(shutdown=SHORT)
+    with pytest.raises(CallTimeoutError) as kept:
+        ready.collective_rpc(lambda worker: worker.hang() if worker.rank else worker.array(1 << 20), 2.0)
+    ready.shutdown()
+    links = [os.readlink(fd) for fd in Path("/proc/self/fd").iterdir() if fd.is_symlink() and fd.exists()]
+    assert [link for link in links if "procession-block" in link] == []
+    assert "rank 1" in str(kept.value)
+
+
 def test_interrupts_at_any_moment_end_in_a_right_answer_or_a_clear_error() -> None:
     """An interruption may fall between any two lines: what must not come of it is a hang or a wrong answer."""
     interrupted = ended = n = 0
