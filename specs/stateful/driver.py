@@ -324,9 +324,7 @@ class Driver(Judge):
         exits = self.adapter.exits()
         if quiet and any(exits.values()):
             raise Finding("exit", f"every rank was free to leave, and the exit statuses are {exits}")
-        for call in self.calls.values():
-            call.close()
-        self.calls, self.under_way, self.listening = {}, [], []
+        self._forget()
         if Can.TRACE not in self.adapter.lacks:
             lines = self.adapter.trace()
             self.traces.append(lines)
@@ -334,6 +332,12 @@ class Driver(Judge):
             if not verdict.accepted:
                 raise Finding("trace", str(verdict))
         self._nothing_left()
+
+    def _forget(self) -> None:
+        """Every call and callback. In a function of its own: no variable may keep an answer, and its memory, alive."""
+        for call in self.calls.values():
+            call.close()
+        self.calls, self.under_way, self.listening = {}, [], []
 
     def _nothing_left(self) -> None:
         """A thread or a process that is ending is not left; one that is there for long is."""

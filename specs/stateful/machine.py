@@ -80,9 +80,6 @@ class ExecutorMachine(RuleBasedStateMachine):
     sizes: ClassVar[tuple[int, ...]] = (0, 0, 0, 10, 40_000, 300_000)
     methods: ClassVar[tuple[str, ...]] = ()
     bound: ClassVar[float] = BOUND
-    finished: ClassVar[Callable[[Driver], object] | None] = None
-    """Called with the driver when a program has come to its end."""
-
     last: ClassVar[Finding | None] = None
     """What the last program that found something found: after Hypothesis has shrunk it, the shortest."""
 
@@ -121,9 +118,10 @@ class ExecutorMachine(RuleBasedStateMachine):
         except BaseException as error:
             self._note(error)
             raise
-        finished = type(self).finished
-        if finished is not None:
-            finished(self.driver)
+        self.finished()
+
+    def finished(self) -> None:
+        """A program came to its end, and nothing was found; a subclass may count."""
 
     # --- starts -----------------------------------------------------------------------------------------------------
 

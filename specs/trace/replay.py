@@ -27,7 +27,7 @@ from ...protocol.shutdown import RankStop
 from ...protocol.worker import WorkerProtocol
 from ..world import Rank, Status
 from .format import EXECUTOR, Header, Line, TraceError, read
-from .group import Group
+from .group import Change, Group
 from .verdict import TraceVerdict
 
 Pending = list[tuple[int, Step]]
@@ -72,6 +72,7 @@ class Replay:
         self.lines = lines
         self.group = Group(header.ranks, executor or ExecutorProtocol(), worker or WorkerProtocol())
         self.pending: dict[str, Pending] = {}
+        self.said = [line for line in lines if line.process == EXECUTOR]
         self.left = Counter(line.process for line in lines)
         self.last_said = [0] * header.ranks
         """Per rank, how many words its last action said on the control channel."""
@@ -105,13 +106,34 @@ class Replay:
     def _executor(self, line: Line) -> None:
         if (line.machine, line.event) == ("stop.rank_stop", "died") and 0 <= line.slot < self.header.ranks:
             self._death(line)
-        for change in self.group.acts(line):
-            steps = change.act.label.steps
-            if steps and matches(line, *steps[0]):
-                self.group.take(change)
-                self.pending[EXECUTOR] = list(steps[1:])
-                return
-        raise _RefusedError("the executor could not do this here")
+        change = self._chosen(line)
+        if change is None:
+            raise _RefusedError("the executor could not do this here")
+        self.group.take(change)
+        self.pending[EXECUTOR] = list(change.act.label.steps[1:])
+
+    def _chosen(self, line: Line) -> Change | None:
+        """The action that begins with the line: one whose steps all follow, if there is one.
+
+        Listeners are registered without a step, so nothing is written then; they are told in the midst of an action.
+        How many there are shows in the lines that follow: they are registered here, before the action.
+        """
+        follow = self.said[len(self.said) - self.left[EXECUTOR] :]
+        before, first = self.group.executor, None
+        for more in range(1 + sum(one.machine == "listener.listener" for one in follow)):
+            if more:
+                registered = self.group.rules.listen(self.group.executor)
+                if registered.label.steps:  # told at once: that is an action, with a line of its own
+                    break
+                self.group.executor = registered.after
+            for change in self.group.acts(line):
+                steps = change.act.label.steps
+                if steps and matches(line, *steps[0]):
+                    if all(matches(said, *step) for said, step in zip(follow, steps, strict=False)):
+                        return change
+                    first = first or (change if not more else None)
+        self.group.executor = before
+        return first
 
     def _worker(self, line: Line) -> None:
         number = int(line.process.removeprefix("rank "))

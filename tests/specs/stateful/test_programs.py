@@ -25,6 +25,8 @@ PROGRAMS = {
     "cancel": "start ranks=2; pause rank=0; future; cancel call=1; resume rank=0; call; future brief=1; result call=3",
     "exit": "start ranks=2; listen; future deed=exit who=1; result call=1; call; listen; stop",
     "kill": "start ranks=3; listen then=stop; future deed=gate; kill rank=2; result call=1; stop",
+    "told": "start ranks=1; listen; listen; call; kill rank=0; listen; stop",
+    "last": "start ranks=1; call size=40000 merged=1; stop",
     "flaw": "start ranks=2 flaw=load_model who=1; start ranks=2 flaw=init_device deed=exit; start; call",
     "start": "start ranks=2 point=boot.boot:weights_up who=1 then=kill; start ranks=2 point=outlet.seat:joined; call",
     "stuck": "start ranks=2; pause rank=0; future; result call=1; stop threads=2",
