@@ -897,7 +897,7 @@ def test_an_exception_that_is_kept_keeps_no_answers_memory() -> None:
     with pytest.raises(CallTimeoutError) as kept:
         ready.collective_rpc(lambda worker: worker.hang() if worker.rank else worker.array(1 << 20), 2.0)
     ready.shutdown()
-    links = [os.readlink(fd) for fd in Path("/proc/self/fd").iterdir() if fd.is_symlink() and fd.exists()]
+    links = [str(fd.readlink()) for fd in Path("/proc/self/fd").iterdir() if fd.is_symlink() and fd.exists()]
     assert [link for link in links if "procession-block" in link] == []
     assert "rank 1" in str(kept.value)
 
