@@ -1,6 +1,5 @@
-"""The suite of `specs.stateful` on real executors: adapters, planted faults, and reports.
+"""The suite of `specs.stateful` on real executors.
 
-Theory of operation. `specs` knows no runtime; here the two meet. `ours` is the adapter of `MultiprocExecutor`, `pools`
-those of process pools; `conform` runs properties on any adapter and reports; `faults` are small patches of the running
-code, each of which must be found.
+Theory of operation. `specs` knows no runtime; here the two meet. `ours` is the adapter of `MultiprocExecutor`, `hand`
+the worker that it is given, `hold` the pause that holds ranks at their steps, and `host` a program to be killed.
 """
