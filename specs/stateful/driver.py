@@ -251,8 +251,8 @@ class Driver(Judge):
         self.adapter.listen(listening)
 
     def do_stop(self, threads: int = 1) -> None:
-        """Stop, from one or several threads at once. A patient executor's ranks are freed first."""
-        if self.plan is not None and self.plan.patient:
+        """Stop, from one or several threads at once. Ranks that a stop waits for are freed first."""
+        if self.plan is not None and (self.plan.patient or Can.STOP_STUCK in self.adapter.lacks):
             self._free()
         self.stop_begun = True
         ops = [Op(f"stop {number}", self.adapter.stop) for number in range(threads)]

@@ -18,13 +18,13 @@ EXIT_CODE = 7
 
 
 class Bulk:
-    """Bytes that are pickled out of band, like an array's."""
+    """Bytes that are pickled out of band, like an array's, where the protocol has that."""
 
     def __init__(self, data: Any) -> None:
         self.data = data
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        return Bulk, (pickle.PickleBuffer(self.data),)
+        return Bulk, (pickle.PickleBuffer(self.data) if protocol >= 5 else bytes(self.data),)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Bulk) and memoryview(self.data) == memoryview(other.data)
