@@ -98,7 +98,10 @@ def _model(name: str, entry: dict[str, Any]) -> Callable[[], Any]:
 
         if name not in MODELS:
             raise click.ClickException(f"it is of a model {name!r}, and there is none of that name.")
-        return MODELS[name].world(entry.get("workers"), entry.get("crashes"))
+        sizes = [entry.get("workers"), entry.get("crashes")]
+        if not all(size is None or isinstance(size, int) for size in sizes):
+            raise click.ClickException(f"a report that is damaged: workers and crashes are {sizes}.")
+        return MODELS[name].world(*sizes)
 
     return made
 

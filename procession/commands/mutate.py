@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..exits import Exit
+from ..options import writes_page
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -189,14 +190,7 @@ def _verdict(campaign: Campaign, whole: bool) -> Exit:
 )
 @click.option("--all", "every", is_flag=True, help="List every defect and what became of it.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object instead of a table.")
-@click.option(
-    "--markdown",
-    is_flag=False,
-    flag_value=PAGE,
-    metavar="[PATH]",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help=f"Write the page of the docs ({PAGE}), too.",
-)
+@writes_page(PAGE, ", too")
 def command(
     tables: tuple[str, ...],
     sample: int | None,

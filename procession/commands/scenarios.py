@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..exits import Exit
+from ..options import writes_page
 
 if TYPE_CHECKING:
     from ..specs.variants import Conviction
@@ -109,14 +110,7 @@ def _json(found: dict[str, Conviction]) -> dict[str, Any]:
 @click.command("scenarios")
 @click.option("--check", "try_all", is_flag=True, help="Try every conviction again.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object instead of a table.")
-@click.option(
-    "--markdown",
-    is_flag=False,
-    flag_value=PAGE,
-    metavar="[PATH]",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help=f"Write the page of the docs ({PAGE}) and stop.",
-)
+@writes_page(PAGE, " and stop")
 def command(try_all: bool, as_json: bool, markdown: Path | None) -> Exit:
     """Print each scenario, the variant that shows it, and the property that convicts it.
 

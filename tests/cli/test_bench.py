@@ -116,7 +116,7 @@ def test_every_answer_is_looked_at_and_stepping_is_timed_on_both_sides() -> None
     assert wrong(Request(Reply.ONE, array), 2, [array], total) is None
     assert wrong(Request(Reply.SUM, array), 2, [total, total], total) is None
     found = stepping(2)
-    assert 0.0 < found.worker < found.executor < 0.1
+    assert 0.0 < found.worker < found.executor < 0.01
 
 
 # --- peers ------------------------------------------------------------------------------------------------------------

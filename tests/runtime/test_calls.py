@@ -426,7 +426,7 @@ def test_a_cancel_wakes_a_waiter_in_another_thread(pair: MultiprocExecutor, gate
     waiter.start()
     assert eventually(lambda: _draining(pair))
     assert future.cancel()
-    waiter.join(20)
+    waiter.join(5)
     assert not waiter.is_alive()
     assert isinstance(caught[0], concurrent.futures.CancelledError)
     _release_both(pair, gate)
@@ -457,7 +457,7 @@ def test_the_standard_librarys_tools_for_futures(pair: MultiprocExecutor) -> Non
     told = threading.Event()
     future = pair.collective_rpc("echo", non_block=True)
     future.add_done_callback(lambda _: told.set())
-    assert told.wait(20)
+    assert told.wait(5)
 
 
 def test_asyncio_waits_for_our_futures(pair: MultiprocExecutor) -> None:
@@ -474,7 +474,7 @@ def test_a_deadline_reaches_a_callback_though_nobody_waits(pair: MultiprocExecut
     long.add_done_callback(lambda _: None)
     short = pair.collective_rpc("echo", 0.1, non_block=True)
     short.add_done_callback(lambda _: told.set())
-    assert told.wait(20)
+    assert told.wait(3)
     assert isinstance(short.exception(0), CallTimeoutError)
     _release_both(pair, gate)
 
@@ -499,7 +499,7 @@ def test_foreign_code_may_make_calls(pair: MultiprocExecutor, gate: Path, how: s
         found.append(first.result(5))
     assert eventually(lambda: found)
     assert found == [[(0, "inner"), (1, "inner")]]
-    drainer.join(20)
+    drainer.join(5)
     assert not drainer.is_alive()
 
 
@@ -507,9 +507,9 @@ def test_callbacks_may_wait_for_each_other(pair: MultiprocExecutor) -> None:
     together = threading.Barrier(3)
     for n in range(2):
         future = pair.collective_rpc("echo", args=(n,), non_block=True)
-        future.add_done_callback(lambda _: together.wait(20))
+        future.add_done_callback(lambda _: together.wait(5))
     works(pair)
-    together.wait(20)
+    together.wait(5)
 
 
 # --- many at once ---------------------------------------------------------------------------------------------------
@@ -629,9 +629,9 @@ def test_a_late_reply_makes_room_for_a_caller_that_is_parked(gate: Path, tmp_pat
         parked.start()
         assert eventually(lambda: ready._kernel.calls.draining._parked)
         assert eventually(lambda: release(gate) or len(ready._kernel.state.calls) < 2 or sent.is_set())
-        room = sent.wait(20)
+        room = sent.wait(3)
         assert eventually(lambda: release(second) or not drainer.is_alive())
-        parked.join(20)
+        parked.join(5)
         assert room
 
 
@@ -792,7 +792,7 @@ def test_a_caller_that_waits_for_room_learns_of_the_end_at_once(gate: Path) -> N
         blocked.start()
         assert eventually(lambda: _draining(ready))
         ready._supervisor.ask_stop()
-        blocked.join(20)
+        blocked.join(1)
         late = blocked.is_alive()
         cpu = time.process_time()
         release(gate)
@@ -855,7 +855,7 @@ def test_an_interrupted_drainer_wakes_the_others(pair: MultiprocExecutor, gate: 
         future.result(10)
     assert eventually(lambda: _draining(pair))  # the parked one drains now
     _release_both(pair, gate)
-    parked.join(20)
+    parked.join(5)
     assert found == [[(0, "other"), (1, "other")]]
 
 
@@ -973,7 +973,7 @@ def test_a_callback_added_while_the_answer_is_being_told_does_not_run_in_the_dra
     seen: list[tuple[int, object]] = []
 
     def add() -> None:
-        assert telling.wait(20)
+        assert telling.wait(5)
         future.add_done_callback(
             lambda _: seen.append((threading.get_ident(), pair.collective_rpc("echo", args=("second",))))
         )
@@ -982,6 +982,6 @@ def test_a_callback_added_while_the_answer_is_being_told_does_not_run_in_the_dra
     adder = threading.Thread(target=add)
     adder.start()
     assert future.result(5) == [(0, "first"), (1, "first")]
-    adder.join(20)
+    adder.join(5)
     assert not adder.is_alive()
     assert seen == [(adder.ident, [(0, "second"), (1, "second")])]

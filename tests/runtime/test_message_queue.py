@@ -118,9 +118,9 @@ def test_a_late_joiner_loses_nothing(readers: Any) -> None:
     joined[0].start()
     assert not opened.wait(0.1)  # one has joined, and nothing is written
     joined[1].start()
-    thread.join(20)
+    thread.join(5)
     for late in joined:
-        late.join(20)
+        late.join(5)
     assert [end.dequeue(5) for end in ends] == ["first", "first"]
     for queue in (writer, *ends):
         queue.close()
@@ -331,5 +331,5 @@ def test_the_end_wakes_a_reader(local: tuple[MessageQueue, MessageQueue]) -> Non
     thread = threading.Thread(target=wait)
     thread.start()
     writer.close()
-    thread.join(20)
+    thread.join(5)
     assert eventually(lambda: caught)

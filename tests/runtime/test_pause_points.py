@@ -31,7 +31,7 @@ from procession.specs.trace import validate
 from tests.runtime.support import Method, executor, within
 
 RANKS = 2
-BOUND = 5.0  # seconds from a death to its error, on a loaded machine
+BOUND = 2.0  # seconds from a death to its error, on a loaded machine
 FAST = ShutdownPolicy(grace=0.2, term=0.1, kill=2.0)
 
 slowest: list[tuple[float, str]] = []

@@ -78,11 +78,11 @@ def test_a_worker_that_ignores_sigterm_is_killed(method: str) -> None:
 
 
 def test_the_policy_is_what_bounds_the_end() -> None:
-    ready = executor(Stubborn, shutdown=ShutdownPolicy(grace=0.5, term=0.5, kill=10))
+    ready = executor(Stubborn, shutdown=ShutdownPolicy(grace=0.5, term=0.5, kill=1))
     occupied(ready, "hang", rank=0)
     began = time.monotonic()
     ready.shutdown()
-    assert 1.0 <= time.monotonic() - began < 5.0
+    assert 1.0 <= time.monotonic() - began < 2.0
 
 
 def test_no_time_at_all() -> None:
@@ -226,7 +226,7 @@ def test_shutdown_from_a_failure_callback() -> None:
 
     ready.register_failure_callback(callback)
     os.kill(ready.pids[0], signal.SIGKILL)
-    assert done.wait(20)
+    assert done.wait(3)
     ready.shutdown()
 
 
@@ -245,10 +245,10 @@ def test_shutdown_while_another_thread_is_in_a_call() -> None:
     assert eventually(lambda: ready._kernel.state.calls)
     began = time.monotonic()
     ready.shutdown()
-    thread.join(20)
+    thread.join(5)
     when, error = caught[0]
     assert isinstance(error, ExecutorClosedError)
-    assert when - began < SHORT.grace  # at once, and not after the grace
+    assert when - began < 0.2  # at once, and not after the grace
 
 
 def test_shutdown_while_another_thread_waits_for_the_start() -> None:
@@ -269,7 +269,7 @@ def test_shutdown_while_another_thread_waits_for_the_start() -> None:
     (supervisor,) = set(module._running) - before
     assert eventually(lambda: len(supervisor.kernel.ranks.alive()) == 2)
     supervisor.ask_stop()
-    thread.join(20)
+    thread.join(3)
     assert not thread.is_alive()
     assert isinstance(caught[0], StartError)
     assert "STOPPING" in str(caught[0]) or "DOWN" in str(caught[0])
@@ -355,7 +355,7 @@ def test_a_slow_callback_keeps_nobody_waiting() -> None:
         with within(1.5):
             with pytest.raises(WorkerDiedError):
                 ready.collective_rpc("only", args=(0, "kill_me"))
-            assert entered.wait(20)
+            assert entered.wait(1)
             with pytest.raises(WorkerDiedError):
                 ready.collective_rpc("echo")
             ready.shutdown()
@@ -412,7 +412,7 @@ def test_callers_in_many_threads_all_learn_the_cause(tmp_path: Path) -> None:
         assert eventually(functools.partial(_in_flight, ready, 12))
         os.kill(ready.pids[1], signal.SIGKILL)
         for thread in threads:
-            thread.join(20)
+            thread.join(5)
         ready.shutdown()
         assert [type(error) for error in found] == [WorkerDiedError] * 12, turn
         assert len({id(error) for error in found}) == 12

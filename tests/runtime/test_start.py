@@ -414,7 +414,7 @@ def test_a_phase_is_told_before_it_begins() -> None:
     thread = threading.Thread(target=hang)
     thread.start()
     assert seen.wait(1.4)
-    thread.join(20)
+    thread.join(5)
     assert not thread.is_alive()
 
 

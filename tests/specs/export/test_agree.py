@@ -83,7 +83,7 @@ def convicted(comparison: Comparison) -> set[str]:
 @pytest.mark.slow
 def test_a_rank_without_its_death_exit_is_convicted_by_all() -> None:
     mutant = ExecutorProtocol().but(without_exit(RANK_START, RankStartOn.DIED, RankStart.SPAWNED))
-    assert "no illegal event" in convicted(compare(MODELS["handshake"], 1, executor=mutant))
+    assert "no illegal event" in convicted(compare(MODELS["ready"], 1, executor=mutant))
 
 
 @needs_tools

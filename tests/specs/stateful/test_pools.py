@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from procession.specs.stateful import Driver, Finding, parse
+from procession.specs.stateful import Finding
 from procession.specs.stateful.adapter import Ask
 from procession.suite.pools import Pools
+
+from .running import run
 
 PROGRAMS = {
     "calls": "start ranks=2; call; call size=300000; call merged=1; call reply=1; swarm threads=4 calls=8",
@@ -20,37 +20,9 @@ PROGRAMS = {
 }
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _own_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """A temporary folder of our own, and Python's fork server started: it seems left by no program."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("TMPDIR", str(tmp_path_factory.mktemp("t")))
-        patch.setattr(tempfile, "tempdir", None)
-        run("start ranks=1; stop", Tolerant())
-        yield
-
-
-class Tolerant(Pools):
-    """The first one, which starts Python's helpers."""
-
-    def leftovers(self) -> list[str]:
-        return []
-
-
-def run(program: str, adapter: Pools | None = None) -> None:
-    driver = Driver(adapter or Pools(), 30.0)
-    try:
-        for step in parse(program):
-            driver.do(step)
-    except BaseException:
-        driver.abandon()
-        raise
-    driver.finish()
-
-
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_program(name: str) -> None:
-    run(PROGRAMS[name])
+    run(PROGRAMS[name], Pools())
 
 
 class Copying(Pools):

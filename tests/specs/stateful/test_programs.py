@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Iterator
-from multiprocessing import resource_tracker
 from typing import Any
 
 import pytest
 
 from procession.runtime.draining import Draining
-from procession.runtime.fork_server import warm
-from procession.specs.stateful import Driver, Finding, Outcome, parse
+from procession.specs.stateful import Finding, Outcome
 from procession.specs.stateful.adapter import Kind
 from procession.specs.stateful.allowed import Facts, is_settled, outcomes
-from procession.suite.ours import PRELOAD, Ours
+from procession.suite.ours import Ours
+
+from .running import run
 
 PROGRAMS = {
     "calls": "start ranks=2 patient=1; call; call size=300000; call merged=1; call reply=1; swarm threads=4 calls=8",
@@ -34,31 +32,9 @@ PROGRAMS = {
 }
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _own_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """A temporary folder of our own, and Python's helpers started: nothing seems left that is not a program's."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("TMPDIR", str(tmp_path_factory.mktemp("t")))
-        patch.setattr(tempfile, "tempdir", None)
-        resource_tracker.ensure_running()
-        warm(PRELOAD)
-        yield
-
-
-def run(program: str, bound: float = 30.0) -> None:
-    driver = Driver(Ours(), bound)
-    try:
-        for step in parse(program):
-            driver.do(step)
-    except BaseException:
-        driver.abandon()
-        raise
-    driver.finish()
-
-
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_program(name: str) -> None:
-    run(PROGRAMS[name])
+    run(PROGRAMS[name], Ours())
 
 
 def test_an_answer_of_another_call_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -73,7 +49,7 @@ def test_an_answer_of_another_call_is_found(monkeypatch: pytest.MonkeyPatch) -> 
 
     monkeypatch.setattr(Draining, "_decoded", late)
     with pytest.raises(Finding) as caught:
-        run("start ranks=2; call; call")
+        run("start ranks=2; call; call", Ours())
     assert caught.value.invariant == "answer"
     assert caught.value.program == ["start ranks=2", "call", "call"]
     assert "sequenceDiagram" in caught.value.report()

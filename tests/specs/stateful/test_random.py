@@ -2,33 +2,18 @@
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Iterator
-from multiprocessing import resource_tracker
 from typing import ClassVar
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from procession.runtime.fork_server import warm
 from procession.specs.stateful import ExecutorMachine
 from procession.specs.stateful.machine import WORDS
-from procession.suite.ours import PRELOAD, Ours
+from procession.suite.ours import Ours
 
 PROGRAMS = 30
 steps: list[int] = []
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _own_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """A temporary folder of our own, and Python's helpers started: nothing seems left that is not a program's."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("TMPDIR", str(tmp_path_factory.mktemp("t")))
-        patch.setattr(tempfile, "tempdir", None)
-        resource_tracker.ensure_running()
-        warm(PRELOAD)
-        yield
 
 
 class Quick(ExecutorMachine):
