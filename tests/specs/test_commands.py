@@ -107,15 +107,9 @@ def test_a_report_with_nothing_to_replay(capsys: Output, tmp_path: Path) -> None
     file.write_text(json.dumps({"reports": [{"model": "queues"}]}))
     assert main(["validate", str(file)]) == Exit.ERROR
     assert "damaged (KeyError: 'properties')" in capsys.readouterr().err
-    run = {
-        "format": "procession.counterexample/1",
-        "model": "queues",
-        "property": "x",
-        "sentence": "",
-        "reason": "",
-    }
-    run |= {"start": 0, "stem": [], "cycle": None, "states": []}
-    report: dict[str, object] = {"model": "queues", "properties": [{"counterexample": run}]}
+    run: dict[str, object] = {"format": "procession.counterexample/1", "model": "queues", "property": "x"}
+    run |= {"sentence": "", "reason": "", "start": 0, "stem": [], "cycle": None, "states": []}
+    report = {"model": "queues", "properties": [{"counterexample": run}]}
     file.write_text(json.dumps({"reports": [report], "workers": "many"}))
     assert main(["validate", str(file)]) == Exit.ERROR
     assert "damaged: workers and crashes are ['many', None]" in capsys.readouterr().err
