@@ -19,6 +19,7 @@ import click
 
 from . import __version__, commands
 from .exits import Exit
+from .interrupts import heard, heed
 
 
 def _modules() -> dict[str, str]:
@@ -105,9 +106,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     debug = os.environ.get("PROCESSION_DEBUG") == "1"
     try:
-        outcome = procession.main(
-            args=None if argv is None else list(argv), prog_name="procession", standalone_mode=False
-        )
+        with heard():
+            outcome = procession.main(
+                args=None if argv is None else list(argv), prog_name="procession", standalone_mode=False
+            )
+            heed()
     except click.UsageError as error:
         error.show()
         return Exit.USAGE

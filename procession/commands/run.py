@@ -20,6 +20,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 from rich.table import Table
 
 from ..exits import Exit
+from ..interrupts import heed
 
 PHASES = ("spawned", "device", "weights", "queues", "ready")
 WORKER = "procession.runtime.llm.worker:LlamaWorker"
@@ -197,6 +198,7 @@ def _plan(
     from ..runtime.llm.parallel import check_sizes
     from ..runtime.llm.source import open_model
 
+    heed()
     default = {"smollm2": (3, 2), "tiny": (2, 2)}.get(model, (1, 1))
     if tp is None and pp is not None:
         tp = 1
@@ -229,6 +231,7 @@ def _generate(
     from ..runtime import ExecutorConfig, ExecutorError, MultiprocExecutor, Recorder
     from ..runtime.llm.generate import generate
 
+    heed()
     recorder = Recorder()
     ranks = plan.tp * plan.pp
     with Phases(console, ranks, as_json) as phases:

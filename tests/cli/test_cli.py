@@ -16,6 +16,7 @@ import pytest
 from procession import __version__, commands
 from procession.cli import main
 from procession.exits import Exit
+from procession.interrupts import SAID
 
 ROOT = Path(__file__).resolve().parents[2]
 HEAD = '"""{doc}"""\nimport click\nfrom procession.exits import Exit\n@click.command()\n'
@@ -202,7 +203,24 @@ def test_ctrl_c_exits_with_130_and_no_traceback(tmp_path: Path) -> None:
         finally:
             child.kill()
     assert child.returncode == Exit.INTERRUPTED
-    assert err.strip() == ""
+    assert err.strip() == SAID
+
+
+def test_a_ctrl_c_that_a_library_swallows_is_not_lost(add: "Add", capfd: pytest.CaptureFixture[str]) -> None:
+    source = HEAD.format(doc="Swallows.") + (
+        "def command():\n    import signal\n    from procession.interrupts import heed\n"
+        "    try:\n        signal.raise_signal(signal.SIGINT)\n    except BaseException:\n        pass\n"
+        "    print('swallowed')\n    HEED\n    print('went on')\n"
+    )
+    add("swallows", source.replace("HEED", "heed()"))
+    add("heedless", source.replace("HEED", "pass"))
+    handler = signal.getsignal(signal.SIGINT)
+    assert main(["swallows"]) == Exit.INTERRUPTED
+    out, err = capfd.readouterr()
+    assert out == "swallowed\n"
+    assert err.strip() == SAID
+    assert main(["heedless"]) == Exit.INTERRUPTED
+    assert signal.getsignal(signal.SIGINT) is handler
 
 
 def test_a_closed_pipe_is_no_traceback() -> None:
